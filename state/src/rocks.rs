@@ -1,0 +1,282 @@
+//! A store in RocksDB: one database a worker, one column family a state.
+//!
+//! There is no write-ahead log: durability comes from checkpoints alone. The options follow from
+//! what keyed state does, point reads and overwrites of small rows; where a number was chosen by
+//! measurement, it says so.
+
+use crate::arena::KeyArena;
+use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName};
+use crate::batch::{Change, ChangeBatch};
+use crate::error::{BackendError, BackendErrorKind, StateError};
+use rocksdb::{
+    BlockBasedOptions, BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor,
+    CompactOptions, DBCompressionType, DBWithThreadMode, FlushOptions, MultiThreaded, Options, ReadOptions,
+    WriteBatch, WriteBufferManager, WriteOptions,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+type Database = DBWithThreadMode<MultiThreaded>;
+
+/// What a RocksDB store is opened with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RocksOptions {
+    /// Memory for block cache and write buffers together, in bytes. Index and filter blocks lie
+    /// outside of it; they take about 2 bytes a row.
+    pub memory_bytes: usize,
+    /// Reads, flushes and compactions go past the operating system's page cache: for states
+    /// larger than memory, and for measurements that mean the disk.
+    pub direct_io: bool,
+}
+
+impl Default for RocksOptions {
+    /// 256 MiB, through the page cache.
+    fn default() -> Self {
+        RocksOptions { memory_bytes: 256 << 20, direct_io: false }
+    }
+}
+
+/// Share of the memory that write buffers may take.
+const WRITE_BUFFER_SHARE: usize = 4;
+/// A write buffer below this makes files so small that reads visit many of them.
+const LEAST_WRITE_BUFFER_BYTES: usize = 1 << 20;
+const MOST_WRITE_BUFFER_BYTES: usize = 64 << 20;
+/// Ten bits a key: one read in a hundred for a row that is not there.
+const BLOOM_BITS_PER_KEY: f64 = 10.0;
+
+/// A [`Backend`] in a directory, by RocksDB.
+pub struct RocksBackend {
+    database: Database,
+    names: Vec<String>,
+    column_options: Options,
+    reads: ReadOptions,
+    writes: WriteOptions,
+    directory: PathBuf,
+}
+
+impl RocksBackend {
+    /// Opens the store in `directory`, made if it is not there, with the states it has.
+    ///
+    /// # Errors
+    /// [`StateError::Open`] where RocksDB cannot open it: no room, no right, damaged files, or
+    /// another process that has it open.
+    pub fn open(directory: &Path, options: &RocksOptions) -> Result<Self, StateError> {
+        let open_error =
+            |error| StateError::Open { directory: directory.to_path_buf(), source: backend_error(error) };
+        let column_options = column_options(options);
+        let database_options = database_options(options, &column_options);
+        let existing = match Database::list_cf(&database_options, directory) {
+            Ok(names) => names,
+            // No database yet.
+            Err(_) => vec![rocksdb::DEFAULT_COLUMN_FAMILY_NAME.to_string()],
+        };
+        let descriptors =
+            existing.into_iter().map(|name| ColumnFamilyDescriptor::new(name, column_options.clone()));
+        let database =
+            Database::open_cf_descriptors(&database_options, directory, descriptors).map_err(open_error)?;
+        let mut writes = WriteOptions::default();
+        writes.disable_wal(true);
+        Ok(RocksBackend {
+            database,
+            names: Vec::new(),
+            column_options,
+            reads: ReadOptions::default(),
+            writes,
+            directory: directory.to_path_buf(),
+        })
+    }
+
+    fn column(&self, state: StateId) -> Arc<BoundColumnFamily<'_>> {
+        // `open_state` made it before it gave out the number, and no state is ever dropped.
+        self.database.cf_handle(&self.names[state.0 as usize]).expect("an open state has a column family")
+    }
+}
+
+impl Drop for RocksBackend {
+    fn drop(&mut self) {
+        // A database that is closed under its own compaction may crash.
+        self.database.cancel_all_background_work(true);
+    }
+}
+
+impl Backend for RocksBackend {
+    fn open_state(&mut self, name: &StateName) -> Result<StateId, BackendError> {
+        let name = name.to_string();
+        let index = match self.names.iter().position(|known| *known == name) {
+            Some(index) => index,
+            None => {
+                if self.database.cf_handle(&name).is_none() {
+                    self.database.create_cf(&name, &self.column_options).map_err(backend_error)?;
+                }
+                self.names.push(name);
+                self.names.len() - 1
+            }
+        };
+        Ok(StateId(index as u32))
+    }
+
+    fn get(&self, state: StateId, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool, BackendError> {
+        let value =
+            self.database.get_pinned_cf_opt(&self.column(state), key, &self.reads).map_err(backend_error)?;
+        if let Some(value) = &value {
+            visit(value);
+        }
+        Ok(value.is_some())
+    }
+
+    fn multi_get(
+        &self,
+        state: StateId,
+        keys: &KeyArena,
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), BatchReadError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let sorted = true;
+        let answers =
+            self.database.batched_multi_get_cf_opt(&self.column(state), keys.iter(), sorted, &self.reads);
+        for (index, answer) in answers.into_iter().enumerate() {
+            match answer {
+                Ok(value) => visit(index, value.as_deref()),
+                Err(error) => {
+                    return Err(BatchReadError { index: Some(index), error: backend_error(error) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        state: StateId,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        visit: &mut RowVisitor<'_>,
+    ) -> Result<(), BackendError> {
+        if upper.is_some_and(|upper| upper <= lower) {
+            return Ok(());
+        }
+        let mut options = ReadOptions::default();
+        // The lower bound lets RocksDB skip files and deletion marks before it.
+        options.set_iterate_lower_bound(lower);
+        if let Some(upper) = upper {
+            options.set_iterate_upper_bound(upper);
+        }
+        let mut rows = self.database.raw_iterator_cf_opt(&self.column(state), options);
+        rows.seek(lower);
+        while let Some((key, value)) = rows.item() {
+            if visit(key, value).is_break() {
+                return Ok(());
+            }
+            rows.next();
+        }
+        // An iterator also becomes invalid where it fails.
+        rows.status().map_err(backend_error)
+    }
+
+    fn commit(&mut self, batch: &ChangeBatch) -> Result<(), BackendError> {
+        if batch.len() == 1
+            && let Some((state, key, change)) = batch.changes().next()
+        {
+            let column = self.column(state);
+            return match change {
+                Change::Put(value) => self.database.put_cf_opt(&column, key, value, &self.writes),
+                Change::Delete => self.database.delete_cf_opt(&column, key, &self.writes),
+            }
+            .map_err(backend_error);
+        }
+        // RocksDB adds some bytes of its own to each change.
+        let mut changes = WriteBatch::with_capacity_bytes(batch.total_bytes() + 16 * batch.len() + 64);
+        for (state, lower, upper) in batch.ranges() {
+            changes.delete_range_cf(&self.column(state), lower, upper);
+        }
+        let mut column = None;
+        for (state, key, change) in batch.changes() {
+            let column = match &column {
+                Some((known, column)) if *known == state => column,
+                _ => &column.insert((state, self.column(state))).1,
+            };
+            match change {
+                Change::Put(value) => changes.put_cf(column, key, value),
+                Change::Delete => changes.delete_cf(column, key),
+            }
+        }
+        self.database.write_opt(changes, &self.writes).map_err(backend_error)
+    }
+
+    fn flush(&mut self) -> Result<(), BackendError> {
+        let mut options = FlushOptions::default();
+        options.set_wait(true);
+        for name in &self.names {
+            if let Some(column) = self.database.cf_handle(name) {
+                self.database.flush_cf_opt(&column, &options).map_err(backend_error)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compact(&mut self, state: StateId) -> Result<(), BackendError> {
+        self.flush()?;
+        let mut options = CompactOptions::default();
+        // Without force, deletion marks can stay in the last level.
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+        self.database.compact_range_cf_opt(&self.column(state), None::<&[u8]>, None::<&[u8]>, &options);
+        Ok(())
+    }
+
+    fn location(&self) -> String {
+        self.directory.display().to_string()
+    }
+}
+
+fn database_options(options: &RocksOptions, column_options: &Options) -> Options {
+    // The default column family takes its options from these, so they begin as a column's.
+    let mut database = column_options.clone();
+    database.create_if_missing(true);
+    database.set_use_direct_reads(options.direct_io);
+    database.set_use_direct_io_for_flush_and_compaction(options.direct_io);
+    database.set_max_background_jobs(2);
+    // The log of RocksDB itself: small, and only what matters.
+    database.set_log_level(rocksdb::LogLevel::Warn);
+    database.set_max_log_file_size(1 << 20);
+    database.set_keep_log_file_num(2);
+    database.set_stats_dump_period_sec(0);
+    database.set_stats_persist_period_sec(0);
+    database
+}
+
+fn column_options(options: &RocksOptions) -> Options {
+    let cache = Cache::new_lru_cache(options.memory_bytes);
+    let write_buffers = options.memory_bytes / WRITE_BUFFER_SHARE;
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(&cache);
+    blocks.set_bloom_filter(BLOOM_BITS_PER_KEY, false);
+    blocks.set_format_version(6);
+    let mut column = Options::default();
+    column.set_block_based_table_factory(&blocks);
+    // LZ4 halves the size at no cost that could be measured.
+    column.set_compression_type(DBCompressionType::Lz4);
+    column
+        .set_write_buffer_size((write_buffers / 2).clamp(LEAST_WRITE_BUFFER_BYTES, MOST_WRITE_BUFFER_BYTES));
+    // Write buffers are charged to the cache, so that the two together keep the budget.
+    column.set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager_with_cache(
+        write_buffers.max(2 * LEAST_WRITE_BUFFER_BYTES),
+        false,
+        cache,
+    ));
+    column.set_level_compaction_dynamic_level_bytes(true);
+    column
+}
+
+/// What RocksDB says, sorted into what a user can do about it.
+fn backend_error(error: rocksdb::Error) -> BackendError {
+    let kind = match error.kind() {
+        _ if error.as_ref().contains("No space left") => BackendErrorKind::NoSpace,
+        _ if error.as_ref().contains("lock") && error.as_ref().contains("LOCK") => BackendErrorKind::Locked,
+        rocksdb::ErrorKind::Corruption => BackendErrorKind::Corruption,
+        rocksdb::ErrorKind::IOError => BackendErrorKind::Io,
+        _ => BackendErrorKind::Other,
+    };
+    BackendError { kind, message: error.into_string() }
+}

@@ -1,0 +1,346 @@
+//! One worker's store: a backend, with what every use of it needs around it.
+
+use crate::arena::KeyArena;
+use crate::backend::{Backend, RowVisitor, StateId, StateName};
+use crate::batch::{Change, ChangeBatch};
+use crate::error::{BackendError, StateError, hex};
+use crate::group::KeyGroups;
+use crate::statistics::AccessStatistics;
+use std::cell::{Ref, RefCell};
+use std::time::{Duration, Instant};
+
+struct OpenState {
+    name: StateName,
+    statistics: AccessStatistics,
+}
+
+/// A worker's store, shared by the operators of the worker.
+///
+/// Adds three things to a [`Backend`]: errors that name the state and the key, statistics of
+/// every access, and poison: after a failed commit nobody knows what is in the store, so nothing
+/// more is read from it or written to it.
+pub struct Store {
+    backend: RefCell<Box<dyn Backend>>,
+    states: RefCell<Vec<OpenState>>,
+    poison: RefCell<Option<String>>,
+    groups: KeyGroups,
+    location: String,
+}
+
+impl Store {
+    /// A store around a backend.
+    pub fn new(backend: impl Backend + 'static, groups: KeyGroups) -> Self {
+        let location = backend.location();
+        Store {
+            backend: RefCell::new(Box::new(backend)),
+            states: RefCell::new(Vec::new()),
+            poison: RefCell::new(None),
+            groups,
+            location,
+        }
+    }
+
+    /// The job's key groups.
+    pub fn groups(&self) -> KeyGroups {
+        self.groups
+    }
+
+    /// Where the store lies.
+    pub fn location(&self) -> &str {
+        &self.location
+    }
+
+    /// Opens a state, made if it is not there.
+    ///
+    /// # Errors
+    /// [`StateError`] where the name is taken by another operator of this job, or the backend
+    /// fails.
+    pub fn open_state(&self, name: &StateName) -> Result<StateId, StateError> {
+        self.check_poison()?;
+        if self.states.borrow().iter().any(|state| state.name == *name) {
+            return Err(StateError::Name {
+                name: name.to_string(),
+                reason: "two states of the job have this name; give one of the operators another name",
+            });
+        }
+        let state = self
+            .backend
+            .borrow_mut()
+            .open_state(name)
+            .map_err(|source| StateError::Open { directory: self.location.clone().into(), source })?;
+        // Backends number states as they are opened, so the number is the place in the list.
+        debug_assert_eq!(state.0 as usize, self.states.borrow().len());
+        self.states
+            .borrow_mut()
+            .push(OpenState { name: name.clone(), statistics: AccessStatistics::default() });
+        Ok(state)
+    }
+
+    /// The name of a state, for messages.
+    pub fn state_name(&self, state: StateId) -> String {
+        self.states.borrow()[state.0 as usize].name.to_string()
+    }
+
+    /// Statistics of each state, by name.
+    pub fn statistics(&self) -> Vec<(StateName, AccessStatistics)> {
+        self.states.borrow().iter().map(|state| (state.name.clone(), state.statistics)).collect()
+    }
+
+    /// Changes the statistics of a state.
+    pub fn count(&self, state: StateId, change: impl FnOnce(&mut AccessStatistics)) {
+        change(&mut self.states.borrow_mut()[state.0 as usize].statistics);
+    }
+
+    /// Reads one row; shows its value to `visit` where there is one, and tells whether there is.
+    /// Also tells what it took.
+    ///
+    /// # Errors
+    /// [`StateError::Read`] or [`StateError::Poisoned`].
+    pub fn get(
+        &self,
+        state: StateId,
+        key: &[u8],
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<(bool, Duration), StateError> {
+        self.check_poison()?;
+        let started = Instant::now();
+        let mut bytes_read = 0;
+        let found = self
+            .backend
+            .borrow()
+            .get(state, key, &mut |value| {
+                bytes_read += value.len() as u64;
+                visit(value);
+            })
+            .map_err(|source| self.read_error(state, hex(key), source))?;
+        let took = started.elapsed();
+        self.count(state, |statistics| {
+            statistics.get_calls += 1;
+            statistics.keys_read += 1;
+            statistics.keys_found += u64::from(found);
+            statistics.bytes_read += bytes_read;
+            statistics.read_ns += took.as_nanos() as u64;
+        });
+        Ok((found, took))
+    }
+
+    /// Reads many rows in one call; shows every answer to `visit` with its position. `keys` is
+    /// sorted and has no repeats. Tells what it took.
+    ///
+    /// # Errors
+    /// [`StateError::Read`] or [`StateError::Poisoned`].
+    pub fn multi_get(
+        &self,
+        state: StateId,
+        keys: &KeyArena,
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<Duration, StateError> {
+        self.check_poison()?;
+        if keys.is_empty() {
+            return Ok(Duration::ZERO);
+        }
+        let started = Instant::now();
+        let (mut found, mut bytes_read) = (0, 0);
+        self.backend
+            .borrow()
+            .multi_get(state, keys, &mut |index, value| {
+                if let Some(value) = value {
+                    found += 1;
+                    bytes_read += value.len() as u64;
+                }
+                visit(index, value);
+            })
+            .map_err(|failure| {
+                let key = match failure.index {
+                    Some(index) => hex(keys.get(index)),
+                    None => format!("(batch of {} keys)", keys.len()),
+                };
+                self.read_error(state, key, failure.error)
+            })?;
+        let took = started.elapsed();
+        self.count(state, |statistics| {
+            statistics.multi_get_calls += 1;
+            statistics.keys_read += keys.len() as u64;
+            statistics.keys_found += found;
+            statistics.bytes_read += bytes_read;
+            statistics.read_ns += took.as_nanos() as u64;
+        });
+        Ok(took)
+    }
+
+    /// Shows the rows of a range to `visit`, in order, until it says stop.
+    ///
+    /// # Errors
+    /// [`StateError::Read`] or [`StateError::Poisoned`].
+    pub fn scan(
+        &self,
+        state: StateId,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        visit: &mut RowVisitor<'_>,
+    ) -> Result<(), StateError> {
+        self.check_poison()?;
+        let started = Instant::now();
+        let (mut rows, mut bytes_read) = (0, 0);
+        self.backend
+            .borrow()
+            .scan(state, lower, upper, &mut |key, value| {
+                rows += 1;
+                bytes_read += value.len() as u64;
+                visit(key, value)
+            })
+            .map_err(|source| self.read_error(state, format!("(scan from {})", hex(lower)), source))?;
+        self.count(state, |statistics| {
+            statistics.scan_calls += 1;
+            statistics.rows_scanned += rows;
+            statistics.bytes_read += bytes_read;
+            statistics.read_ns += started.elapsed().as_nanos() as u64;
+        });
+        Ok(())
+    }
+
+    /// Commits changes and empties the batch. An empty batch does not touch the store.
+    ///
+    /// # Errors
+    /// [`StateError::Commit`], after which the store is poisoned, or [`StateError::Poisoned`].
+    pub fn commit(&self, batch: &mut ChangeBatch) -> Result<(), StateError> {
+        self.check_poison()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        batch.sort();
+        let started = Instant::now();
+        if let Err(source) = self.backend.borrow_mut().commit(batch) {
+            *self.poison.borrow_mut() = Some(source.to_string());
+            return Err(StateError::Commit { rows: batch.len(), store: self.location.clone(), source });
+        }
+        self.count_commit(batch, started.elapsed());
+        batch.clear();
+        Ok(())
+    }
+
+    /// Writes what is in memory to files, where there are files.
+    ///
+    /// # Errors
+    /// [`StateError::Commit`], after which the store is poisoned, or [`StateError::Poisoned`].
+    pub fn flush(&self) -> Result<(), StateError> {
+        self.check_poison()?;
+        self.backend.borrow_mut().flush().map_err(|source| {
+            *self.poison.borrow_mut() = Some(source.to_string());
+            StateError::Commit { rows: 0, store: self.location.clone(), source }
+        })
+    }
+
+    /// The backend itself, for what only a measurement or a test asks of it.
+    pub fn backend(&self) -> Ref<'_, Box<dyn Backend>> {
+        self.backend.borrow()
+    }
+
+    /// Brings the files of a state into their final form, see [`Backend::compact`].
+    ///
+    /// # Errors
+    /// [`StateError::Commit`], after which the store is poisoned, or [`StateError::Poisoned`].
+    pub fn compact(&self, state: StateId) -> Result<(), StateError> {
+        self.check_poison()?;
+        self.backend.borrow_mut().compact(state).map_err(|source| {
+            *self.poison.borrow_mut() = Some(source.to_string());
+            StateError::Commit { rows: 0, store: self.location.clone(), source }
+        })
+    }
+
+    fn count_commit(&self, batch: &ChangeBatch, took: Duration) {
+        // One commit may change several states; its time goes to the first of them, so that sums
+        // over states stay true.
+        let mut states = self.states.borrow_mut();
+        let mut first = None;
+        for (state, key, change) in batch.changes() {
+            let statistics = &mut states[state.0 as usize].statistics;
+            match change {
+                Change::Put(value) => {
+                    statistics.puts += 1;
+                    statistics.bytes_written += (key.len() + value.len()) as u64;
+                }
+                Change::Delete => {
+                    statistics.deletes += 1;
+                    statistics.bytes_written += key.len() as u64;
+                }
+            }
+            first.get_or_insert(state);
+        }
+        for (state, lower, upper) in batch.ranges() {
+            let statistics = &mut states[state.0 as usize].statistics;
+            statistics.range_deletes += 1;
+            statistics.bytes_written += (lower.len() + upper.len()) as u64;
+            first.get_or_insert(state);
+        }
+        if let Some(state) = first {
+            let statistics = &mut states[state.0 as usize].statistics;
+            statistics.commits += 1;
+            statistics.commit_ns += took.as_nanos() as u64;
+        }
+    }
+
+    fn read_error(&self, state: StateId, key: String, source: BackendError) -> StateError {
+        StateError::Read { state: self.state_name(state), key, store: self.location.clone(), source }
+    }
+
+    fn check_poison(&self) -> Result<(), StateError> {
+        match &*self.poison.borrow() {
+            None => Ok(()),
+            Some(first) => Err(StateError::Poisoned { store: self.location.clone(), first: first.clone() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FaultyBackend;
+    use crate::memory::MemoryBackend;
+
+    fn put(state: StateId, key: &[u8]) -> ChangeBatch {
+        let mut batch = ChangeBatch::new();
+        batch.put(state, key, b"v");
+        batch
+    }
+
+    #[test]
+    fn a_failed_commit_poisons_the_store() {
+        let (backend, faults) = FaultyBackend::new(MemoryBackend::new());
+        let store = Store::new(backend, KeyGroups::default());
+        let state = store.open_state(&StateName::new("op", "s").unwrap()).unwrap();
+        store.commit(&mut put(state, b"a")).unwrap();
+        faults.commits_left.set(Some(0));
+        let error = store.commit(&mut put(state, b"b")).unwrap_err();
+        assert!(matches!(error, StateError::Commit { .. }) && error.to_string().contains("make room"));
+        faults.commits_left.set(None);
+        let calls = faults.calls.get();
+        assert!(matches!(store.commit(&mut put(state, b"c")), Err(StateError::Poisoned { .. })));
+        assert!(matches!(store.get(state, b"a", &mut |_| {}), Err(StateError::Poisoned { .. })));
+        let mut keys = KeyArena::new();
+        keys.push(b"a");
+        assert!(matches!(store.multi_get(state, &keys, &mut |_, _| {}), Err(StateError::Poisoned { .. })));
+        let scan = store.scan(state, b"", None, &mut |_, _| std::ops::ControlFlow::Continue(()));
+        assert!(matches!(scan, Err(StateError::Poisoned { .. })));
+        assert!(matches!(store.flush(), Err(StateError::Poisoned { .. })));
+        assert_eq!(faults.calls.get(), calls, "a poisoned store is not touched");
+    }
+
+    #[test]
+    fn two_states_of_one_name_are_refused() {
+        let store = Store::new(MemoryBackend::new(), KeyGroups::default());
+        let name = StateName::new("op", "s").unwrap();
+        store.open_state(&name).unwrap();
+        assert!(store.open_state(&name).unwrap_err().to_string().contains("op/s"));
+    }
+
+    #[test]
+    fn nothing_asked_is_nothing_done() {
+        let (backend, faults) = FaultyBackend::new(MemoryBackend::new());
+        let store = Store::new(backend, KeyGroups::default());
+        let state = store.open_state(&StateName::new("op", "s").unwrap()).unwrap();
+        store.multi_get(state, &KeyArena::new(), &mut |_, _| panic!("no key was asked for")).unwrap();
+        store.commit(&mut ChangeBatch::new()).unwrap();
+        assert_eq!(faults.calls.get(), 0);
+    }
+}
