@@ -1,0 +1,66 @@
+//! What a keyed operator does with a record: the seam between the driver and the logic.
+
+use crate::event::{Event, Time};
+use tidegate_state::error::StateError;
+use tidegate_state::row::RowKey;
+use tidegate_state::store::Store;
+use tidegate_state::table::StateTable;
+
+/// Where a logic's results go, and what it may use while it works.
+pub struct Context<'a, O> {
+    /// The worker's store, for reads that were not declared.
+    pub store: &'a Store,
+    /// Results, in the order in which they are made.
+    pub outputs: &'a mut Vec<Event<O>>,
+}
+
+/// A visitor of a logic's tables.
+pub type TableVisitor<'a> = dyn FnMut(&mut dyn StateTable) -> Result<(), StateError> + 'a;
+
+/// A keyed operator's logic, without dataflow, frontiers, or knowledge of the store.
+///
+/// # Contract
+///
+/// For each chunk of a release the driver calls [`declare`](Self::declare) for every event in
+/// order, loads the tables, calls [`apply`](Self::apply) for every event in the same order with
+/// what `declare` returned, collects the changes of the tables, and ends the release, after which
+/// all slots are void. Events come in the order of (time, rank); all events of a key of one
+/// release are in one chunk. A logic looks at the rows of its event's key only.
+///
+/// Under the strategy `per-record` a chunk is one event. A logic must not be able to tell.
+pub trait Logic {
+    /// What records are grouped by.
+    type Key: RowKey;
+    /// The rest of a record.
+    type Input;
+    /// What comes out.
+    type Output;
+    /// What `declare` finds and `apply` uses: slots, mostly.
+    type Reads;
+
+    /// Whether an event that was late for its partition's watermark is too late here as well.
+    /// Operators without windows take no late event.
+    fn is_too_late(&self, _time: Time, _watermark: Time) -> bool {
+        true
+    }
+
+    /// Declares the rows that an event will need.
+    fn declare(&mut self, event: &Event<(Self::Key, Self::Input)>) -> Self::Reads;
+
+    /// Does what the event asks for, on the state as the events before it left it.
+    ///
+    /// # Errors
+    /// [`StateError`] where a read that was not declared fails.
+    fn apply(
+        &mut self,
+        event: Event<(Self::Key, Self::Input)>,
+        reads: Self::Reads,
+        context: &mut Context<'_, Self::Output>,
+    ) -> Result<(), StateError>;
+
+    /// Shows every table to `visit`.
+    ///
+    /// # Errors
+    /// The first error of `visit`.
+    fn for_each_table(&mut self, visit: &mut TableVisitor<'_>) -> Result<(), StateError>;
+}

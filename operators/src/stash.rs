@@ -1,0 +1,178 @@
+//! The stash: events that have arrived and are not yet released.
+
+use crate::event::{Event, Time};
+use crate::frontier::Frontier;
+
+/// Events that wait for the frontier, given out in the order of (time, rank).
+///
+/// What a release leaves behind is sorted once and kept as a run; runs are merged when the newer
+/// one has grown to half of the older, so that an event moves a logarithmic number of times
+/// however long it waits, and a release that finds nothing due looks at one number.
+#[derive(Debug)]
+pub struct Stash<D> {
+    /// As they arrived.
+    arrived: Vec<Event<D>>,
+    /// Each in descending order, so that what is due next lies at the end; older runs first.
+    runs: Vec<Vec<Event<D>>>,
+    /// The least time of all events; without events it means nothing.
+    earliest: Time,
+    len: usize,
+}
+
+impl<D> Default for Stash<D> {
+    fn default() -> Self {
+        Stash { arrived: Vec::new(), runs: Vec::new(), earliest: Time::MAX, len: 0 }
+    }
+}
+
+impl<D> Stash<D> {
+    /// An empty stash.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an event.
+    #[inline]
+    pub fn push(&mut self, event: Event<D>) {
+        self.earliest = self.earliest.min(event.time);
+        self.len += 1;
+        self.arrived.push(event);
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The least time among the events.
+    pub fn earliest(&self) -> Option<Time> {
+        (self.len > 0).then_some(self.earliest)
+    }
+
+    /// Moves the events that the frontier is past to the end of `due`, ordered by time and rank;
+    /// events that agree in both keep the order in which they arrived.
+    pub fn release(&mut self, frontier: Frontier, due: &mut Vec<Event<D>>) {
+        if self.len == 0 || !frontier.is_past(self.earliest) {
+            return;
+        }
+        let start = due.len();
+        for run in &mut self.runs {
+            let keep = run.partition_point(|event| !frontier.is_past(event.time));
+            due.extend(run.drain(keep..).rev());
+        }
+        self.runs.retain(|run| !run.is_empty());
+        due.extend(self.arrived.extract_if(.., |event| frontier.is_past(event.time)));
+        // What is due comes in a few ordered pieces, which the sort finds and merges.
+        due[start..].sort_by(Event::order);
+        self.len -= due.len() - start;
+        self.settle();
+        let least = self.runs.iter().filter_map(|run| run.last()).map(|event| event.time).min();
+        self.earliest = least.unwrap_or(Time::MAX);
+    }
+
+    /// Makes a run of what arrived and is left.
+    fn settle(&mut self) {
+        if self.arrived.is_empty() {
+            return;
+        }
+        let mut run = std::mem::take(&mut self.arrived);
+        run.sort_by(Event::order);
+        run.reverse();
+        while let Some(older) = self.runs.pop_if(|older| older.len() < 2 * run.len()) {
+            run = merge(older, run);
+        }
+        self.runs.push(run);
+    }
+}
+
+/// Merges two descending runs. Of equal events the older ones come out later here, as a run is
+/// read from its end.
+fn merge<D>(older: Vec<Event<D>>, newer: Vec<Event<D>>) -> Vec<Event<D>> {
+    let mut merged = Vec::with_capacity(older.len() + newer.len());
+    let (mut older, mut newer) = (older.into_iter().peekable(), newer.into_iter().peekable());
+    while let (Some(a), Some(b)) = (older.peek(), newer.peek()) {
+        let next = if b.order(a).is_ge() { newer.next() } else { older.next() };
+        merged.extend(next);
+    }
+    merged.extend(older);
+    merged.extend(newer);
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The naive model: a list, searched and sorted anew each time.
+    #[derive(Default)]
+    struct Model(Vec<Event<usize>>);
+
+    impl Model {
+        /// `None` for the end of the input.
+        fn release(&mut self, frontier: Option<Time>) -> Vec<Event<usize>> {
+            let is_due = |event: &Event<usize>| frontier.is_none_or(|frontier| event.time < frontier);
+            let mut due: Vec<_> = self.0.iter().filter(|event| is_due(event)).cloned().collect();
+            self.0.retain(|event| !is_due(event));
+            due.sort_by(|a, b| a.time.cmp(&b.time).then(a.rank.cmp(&b.rank)));
+            due
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_stash_equals_a_sorted_list(
+            steps in proptest::collection::vec(
+                (proptest::collection::vec((-20i64..20, 0u64..3), 0..40), -25i64..25), 1..20),
+        ) {
+            let (mut stash, mut model) = (Stash::new(), Model::default());
+            let mut number = 0;
+            for (arrivals, frontier) in steps {
+                for (time, position) in arrivals {
+                    let event = Event::new(time, 0, position, number);
+                    number += 1;
+                    model.0.push(event.clone());
+                    stash.push(event);
+                }
+                let mut due = Vec::new();
+                stash.release(Frontier::At(frontier), &mut due);
+                prop_assert_eq!(due, model.release(Some(frontier)));
+                prop_assert_eq!(stash.len(), model.0.len());
+                prop_assert_eq!(stash.earliest(), model.0.iter().map(|event| event.time).min());
+            }
+            let mut due = Vec::new();
+            stash.release(Frontier::Ended, &mut due);
+            prop_assert_eq!(due, model.release(None));
+            prop_assert!(stash.is_empty() && stash.earliest().is_none());
+        }
+    }
+
+    #[test]
+    fn the_largest_time_is_released_at_the_end_only() {
+        let mut stash = Stash::new();
+        stash.push(Event::new(Time::MAX, 0, 0, ()));
+        let mut due = Vec::new();
+        stash.release(Frontier::At(Time::MAX), &mut due);
+        assert!(due.is_empty() && stash.earliest() == Some(Time::MAX));
+        stash.release(Frontier::Ended, &mut due);
+        assert_eq!(due.len(), 1);
+    }
+
+    #[test]
+    fn f21_runs_stay_few_however_long_events_wait() {
+        let mut stash = Stash::new();
+        let mut due = Vec::new();
+        for step in 0..10_000i64 {
+            stash.push(Event::new(1_000_000 + step, 0, step as u64, ()));
+            stash.push(Event::new(step, 0, step as u64, ()));
+            stash.release(Frontier::At(step + 1), &mut due);
+            assert!(stash.runs.len() <= 15, "{} runs for {} events", stash.runs.len(), stash.len());
+        }
+        assert_eq!((due.len(), stash.len()), (10_000, 10_000));
+    }
+}
