@@ -1,0 +1,88 @@
+//! What a job runs with.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use tidegate_operators::policy::BatchPolicy;
+use tidegate_state::group::KeyGroups;
+use tidegate_state::strategy::ReadStrategy;
+
+/// Where keyed state lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum StateBackend {
+    /// In RocksDB, in the state directory.
+    #[default]
+    #[value(name = "rocksdb")]
+    RocksDb,
+    /// In ordered maps in memory, gone with the process: for tests and small states.
+    Memory,
+}
+
+/// How far sources may run ahead of the rest of the job.
+///
+/// Events that the frontier has not released wait in stashes, because the input is out of order;
+/// they have to, and no limit can change that. What the limits bound is the work that is due and
+/// not yet done: a source that finds it beyond a limit waits until the rest has caught up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunAhead {
+    /// Events of one worker's sources that are on their way and not worked off.
+    pub events: u64,
+    /// Bytes in the stashes of the process.
+    pub stash_bytes: u64,
+    /// Event time between a partition's watermark and the one that is farthest behind, in the
+    /// unit of the event times. None for no limit but the two others.
+    pub event_time: Option<i64>,
+}
+
+impl Default for RunAhead {
+    /// 262,144 events, 256 MiB, and no limit of event time.
+    fn default() -> Self {
+        RunAhead { events: 1 << 18, stash_bytes: 256 << 20, event_time: None }
+    }
+}
+
+/// What a job runs with, whatever the job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobConfig {
+    /// The job's name, for messages and locks.
+    pub name: String,
+    /// Worker threads.
+    pub workers: usize,
+    /// How state reads are carried out.
+    pub strategy: ReadStrategy,
+    /// How releases are cut into chunks.
+    pub batch: BatchPolicy,
+    /// Key groups of the job.
+    pub groups: KeyGroups,
+    /// Where keyed state lies.
+    pub backend: StateBackend,
+    /// Memory for the state of all workers together, in bytes.
+    pub memory_bytes: usize,
+    /// State files are read and written past the page cache.
+    pub direct_io: bool,
+    /// Where state files lie; none for a temporary directory that is removed at the end.
+    pub state_dir: Option<PathBuf>,
+    /// How far sources may run ahead.
+    pub run_ahead: RunAhead,
+    /// After how long without a record a live input counts as idle. Its watermark then holds
+    /// nobody back, and what it brings later is judged by where the others have come to.
+    pub idle_after: Duration,
+}
+
+impl Default for JobConfig {
+    /// One worker, `auto`, RocksDB in a temporary directory, 256 MiB.
+    fn default() -> Self {
+        JobConfig {
+            name: "job".to_string(),
+            workers: 1,
+            strategy: ReadStrategy::default(),
+            batch: BatchPolicy::default(),
+            groups: KeyGroups::default(),
+            backend: StateBackend::default(),
+            memory_bytes: 256 << 20,
+            direct_io: false,
+            state_dir: None,
+            run_ahead: RunAhead::default(),
+            idle_after: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The driver: a keyed operator of pure logic as an operator of Timely.
+//!
+//! The driver owns what Timely asks of an operator (capabilities and frontiers) and nothing
+//! else: events go into [`Keyed`], frontier steps release them there, results come out.
+//!
+//! * **Results** travel under one capability, held at the earliest time at which the operator
+//!   may still have a result, and moved on only after a release has been applied and committed.
+//! * **Late events** leave by a second output, under the stamp they came with.
+//! * The second output is also how the job learns what has been worked off: the driver holds a
+//!   capability there at the frontier it has released up to. (The frontier of the results would
+//!   not do, as an operator may wait for long with results.)
+
+use crate::error::JobError;
+use crate::job::Job;
+use crate::metrics::OperatorMetrics;
+use crate::moment::Moment;
+use crate::stream::{Data, EventStream};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+use tidegate_operators::event::Event;
+use tidegate_operators::frontier::Frontier;
+use tidegate_operators::keyed::Keyed;
+use tidegate_operators::logic::Logic;
+use tidegate_state::error::StateError;
+use tidegate_state::key::StateKey;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::{Capability, CapabilitySet};
+use timely::order::PartialOrder;
+
+/// Results and late events of a keyed operator.
+pub(crate) struct KeyedOutputs<'s, K, V, O> {
+    pub results: EventStream<'s, O>,
+    pub late: EventStream<'s, (K, V)>,
+}
+
+/// Puts a keyed operator behind a stream of pairs, which it exchanges by key.
+pub(crate) fn keyed_operator<'s, L>(
+    job: &Job<'s>,
+    name: &str,
+    input: EventStream<'s, (L::Key, L::Input)>,
+    logic: Result<L, StateError>,
+) -> KeyedOutputs<'s, L::Key, L::Input, L::Output>
+where
+    L: Logic + 'static,
+    L::Key: Data,
+    L::Input: Data,
+    L::Output: Data,
+{
+    let mut builder = OperatorBuilder::new(name.to_string(), input.scope());
+    let mut input = builder.new_input(input, Exchange::new(route_by_key(job)));
+    let (results, results_stream) = builder.new_output();
+    let (late, late_stream) = builder.new_output();
+    let mut results = OutputBuilder::from(results);
+    let mut late = OutputBuilder::from(late);
+
+    let failure = job.failure();
+    let operator = name.to_string();
+    let config = job.config();
+    let store = job.store();
+    let mut keyed = match logic {
+        Ok(logic) => Some(Keyed::new(logic, store, config.strategy, config.batch)),
+        Err(source) => {
+            failure.report(JobError::State { operator: operator.clone(), source: Box::new(source) });
+            None
+        }
+    };
+    let metrics = job.operator_metrics(name);
+    let stash_bytes = job.live().stash_meter(size_of::<Event<(L::Key, L::Input)>>());
+
+    builder.build(move |mut capabilities| {
+        // Nothing comes out before something came in.
+        let mut worked_off = Some(capabilities.pop().expect("one capability for each output"));
+        drop(capabilities);
+        let mut held: CapabilitySet<Moment> = CapabilitySet::new();
+        let mut stash_bytes = stash_bytes;
+        move |frontiers| {
+            if failure.happened() {
+                keyed = None;
+            }
+            let Some(operator_state) = &mut keyed else {
+                // A failed job still has to let go, or its workers never end.
+                input.for_each(|_, events| events.clear());
+                held = CapabilitySet::new();
+                worked_off = None;
+                return;
+            };
+            {
+                let mut late = late.activate();
+                input.for_each(|capability, events| {
+                    for element in capability.stamp().iter() {
+                        if !held.iter().any(|held| held.time().less_equal(element)) {
+                            held.insert(capability.delayed(element, 0));
+                        }
+                    }
+                    let mut late = late.session(&capability);
+                    for event in events.drain(..) {
+                        if let Some(refused) = operator_state.accept(event) {
+                            late.give(refused);
+                        }
+                    }
+                });
+            }
+            let (round, frontier) = Moment::of_frontier(frontiers[0].frontier());
+            let outcome = {
+                let mut results = results.activate();
+                let mut session = results.session(&held);
+                measured(&metrics, operator_state, |keyed| {
+                    keyed.advance(frontier, |events| {
+                        session.give_container(events);
+                        // What comes back is a used container, or nothing.
+                        events.clear();
+                    })
+                })
+            };
+            stash_bytes.set(operator_state.stashed());
+            if let Err(source) = outcome {
+                failure.report(JobError::State { operator: operator.clone(), source: Box::new(source) });
+                keyed = None;
+                held = CapabilitySet::new();
+                worked_off = None;
+                return;
+            }
+            hold(&mut held, operator_state.earliest_result(), round);
+            follow(&mut worked_off, round, frontier);
+        }
+    });
+    KeyedOutputs { results: results_stream, late: late_stream }
+}
+
+/// The worker of an event, by the key group of its key.
+fn route_by_key<'s, K: StateKey, V>(job: &Job<'s>) -> impl FnMut(&Event<(K, V)>) -> u64 + 'static {
+    let groups = job.config().groups;
+    let workers = job.workers();
+    let mut scratch = Vec::new();
+    move |event| {
+        if workers == 1 {
+            return 0;
+        }
+        groups.worker_of(groups.of(&event.data.0, &mut scratch), workers) as u64
+    }
+}
+
+/// Runs a release and takes its time, where there was one.
+fn measured<L: Logic>(
+    metrics: &Rc<RefCell<OperatorMetrics>>,
+    keyed: &mut Keyed<L>,
+    advance: impl FnOnce(&mut Keyed<L>) -> Result<(), StateError>,
+) -> Result<(), StateError> {
+    let before = keyed.statistics().releases;
+    let started = Instant::now();
+    let outcome = advance(keyed);
+    let statistics = keyed.statistics();
+    if statistics.releases > before {
+        let calls = keyed.calls_chosen();
+        metrics.borrow_mut().released(started.elapsed(), statistics, calls);
+    } else {
+        metrics.borrow_mut().statistics = statistics;
+    }
+    outcome
+}
+
+/// Holds the results' capability where the next result may come, and drops it where none can.
+fn hold(held: &mut CapabilitySet<Moment>, earliest: Option<i64>, round: Option<u32>) {
+    match earliest {
+        None => *held = CapabilitySet::new(),
+        Some(time) => {
+            // An event that is stashed came under a capability for its time or an earlier one,
+            // and what is held never goes beyond the earliest event, so this always succeeds.
+            let own = held.iter().map(|capability| capability.time().round).min();
+            let round = round.or(own).unwrap_or(0);
+            let moment = Moment::new(own.unwrap_or(0).max(round), time);
+            if let Err(error) = held.try_downgrade(std::iter::once(moment)) {
+                debug_assert!(false, "the capability cannot reach {moment:?}: {error}");
+            }
+        }
+    }
+}
+
+/// Moves a capability along with the input's frontier, and drops it at the input's end.
+pub(crate) fn follow(capability: &mut Option<Capability<Moment>>, round: Option<u32>, frontier: Frontier) {
+    match (round, frontier) {
+        (Some(round), Frontier::At(time)) => {
+            let moment = Moment::new(round, time);
+            if let Some(capability) = capability
+                && *capability.time() != moment
+            {
+                // A frontier of several rounds may show a pair that is not ahead in both
+                // coordinates; the capability then waits for the next step.
+                let _ = capability.try_downgrade(&moment);
+            }
+        }
+        _ => *capability = None,
+    }
+}

@@ -1,0 +1,39 @@
+//! Tidegate: stream processing on Timely Dataflow, with keyed state in RocksDB.
+//!
+//! Between two steps of its input's frontier, an operator gathers every state read that the
+//! released records need, and answers them with one batched read; and yet each record sees
+//! exactly the state it would have seen alone, in event-time order.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`job`], [`stream`] | how a job is written: sources, operators, sinks |
+//! | [`source`], [`ingest`] | reading traces; partitions with watermarks as a stream |
+//! | [`sink`] | where results go |
+//! | `driver` | a keyed operator of pure logic as an operator of Timely |
+//! | [`moment`] | the timestamp of every dataflow |
+//! | [`run`], [`config`], [`error`] | running a job, with what, and why it ended early |
+//! | [`metrics`] | what a job did and what it cost |
+//! | [`pipeline`], [`cli`] | jobs under a name, and the command line that serves them |
+//! | [`generate`] | reproducible traces |
+//!
+//! The pure logic is in [`operators`], state in [`state`].
+
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+pub mod cli;
+pub mod config;
+mod driver;
+pub mod error;
+pub mod generate;
+pub mod ingest;
+pub mod job;
+pub mod metrics;
+pub mod moment;
+pub mod pipeline;
+pub mod run;
+pub mod sink;
+pub mod source;
+pub mod stream;
+
+pub use tidegate_operators as operators;
+pub use tidegate_state as state;
