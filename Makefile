@@ -1,0 +1,42 @@
+# Two commands matter: `make demo` and `make test`. Both install what a bare Debian or Ubuntu with
+# Rust lacks, and build in the one profile there is, so that RocksDB is compiled once.
+
+CARGO ?= cargo
+PROFILE := --release
+TIDEGATE = $(shell $(CARGO) metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/tidegate
+
+.PHONY: demo test build lint format doc bench setup clean
+
+## Compare the read strategies on a bundled trace.
+demo: build
+	$(TIDEGATE) list
+	$(TIDEGATE) compare running-totals traces/orders.csv.gz --time-unit ms --max-lag 5s --runs 5
+
+## Every test but the long ones.
+test: setup
+	$(CARGO) test $(PROFILE) --workspace
+
+build: setup
+	$(CARGO) build $(PROFILE) --workspace
+
+## What CI asks for besides the tests.
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(PROFILE) --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(PROFILE) --workspace --no-deps
+
+format:
+	$(CARGO) fmt --all
+
+doc: setup
+	$(CARGO) doc $(PROFILE) --workspace --no-deps
+
+## The table in the README: disk, cache and memory, about ten minutes.
+bench: build
+	scripts/bench.sh $(TIDEGATE)
+
+setup:
+	@scripts/setup.sh
+
+clean:
+	$(CARGO) clean
