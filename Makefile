@@ -10,7 +10,7 @@ TIDEGATE = $(shell $(CARGO) metadata --format-version 1 --no-deps | sed 's/.*"ta
 ## Compare the read strategies on a bundled trace.
 demo: build
 	$(TIDEGATE) list
-	$(TIDEGATE) compare running-totals traces/orders.csv.gz --time-unit ms --max-lag 5s --runs 5
+	$(TIDEGATE) compare running-totals traces/orders.csv.gz --key customer --value amount --time-unit ms --max-lag 5s --runs 5
 
 ## Every test but the long ones.
 test: setup

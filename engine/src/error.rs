@@ -96,7 +96,7 @@ impl Failure {
     pub fn report(&self, error: JobError) {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         if first.is_none() {
-            log::error!("{error}");
+            log::debug!("first failure: {error}");
             *first = Some(error);
         } else {
             log::debug!("after the first failure: {error}");

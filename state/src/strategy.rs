@@ -14,6 +14,7 @@ pub enum ReadStrategy {
     /// One get for each distinct key of a release.
     Dedup,
     /// One sorted batched read for each chunk of a release.
+    #[serde(rename = "multiget")]
     MultiGet,
     /// Gets or a batched read, whichever has been measured to cost less for such a release.
     #[default]
@@ -169,6 +170,8 @@ mod tests {
     fn names_are_what_is_parsed() {
         for strategy in ReadStrategy::ALL {
             assert_eq!(strategy.name().parse::<ReadStrategy>().unwrap(), strategy);
+            let name = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(strategy.name());
+            assert_eq!(ReadStrategy::deserialize(name).unwrap(), strategy);
         }
         assert!("multi".parse::<ReadStrategy>().unwrap_err().to_string().contains("multiget"));
     }

@@ -122,6 +122,11 @@ impl<L: Layout, V: StateValue> Table<L, V> {
     #[inline]
     pub fn request(&mut self, row: &L::Row) -> Slot {
         self.asked += 1;
+        self.find_or_want(row)
+    }
+
+    #[inline]
+    fn find_or_want(&mut self, row: &L::Row) -> Slot {
         let hash = self.hasher.hash_one(row);
         let cells = &self.cells;
         if let Some(&slot) = self.index.find(hash, |&slot| cells[slot as usize].row == *row) {
@@ -147,9 +152,13 @@ impl<L: Layout, V: StateValue> Table<L, V> {
     /// # Errors
     /// [`StateError`] where the read fails.
     pub fn fetch(&mut self, row: &L::Row, store: &Store) -> Result<Slot, StateError> {
-        let slot = self.request(row);
+        let slot = self.find_or_want(row);
         if self.cells[slot.index()].status == Status::Wanted {
-            store.count(self.state, |statistics| statistics.undeclared_reads += 1);
+            store.count(self.state, |statistics| {
+                statistics.keys_asked += 1;
+                statistics.keys_distinct += 1;
+                statistics.undeclared_reads += 1;
+            });
             self.wanted.retain(|&wanted| wanted != slot.0);
             self.read_one(slot.0, store)?;
         }

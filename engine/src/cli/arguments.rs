@@ -37,7 +37,7 @@ pub struct TraceArguments {
     format: Option<Format>,
     /// Allowed disorder: how far a record may lie behind the newest one of its file and still
     /// count as on time, as in 5s, 10m, 24h.
-    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true)]
     max_lag: String,
     /// Step the frontier at each multiple of this length of event time.
     #[arg(long, value_name = "DURATION", conflicts_with = "epoch_records")]

@@ -41,7 +41,8 @@ impl Regime {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tidegate compare running-totals orders.csv.gz --time-unit ms --max-lag 5s
+  tidegate compare running-totals orders.csv.gz --key customer --value amount \
+      --time-unit ms --max-lag 5s
   tidegate compare last-value big.csv --time-unit us --regime disk --runs 7 --json result.json
 
 Runs are interleaved (A B C A B C …), so that whatever else the machine does meets all of them.

@@ -8,6 +8,7 @@ mod interrupt;
 mod progress;
 mod replay;
 pub mod report;
+mod trace;
 
 use crate::error::JobError;
 use crate::pipeline::Pipeline;
@@ -23,8 +24,10 @@ use tidegate_state::strategy::ReadStrategy;
 #[command(after_help = "\
 Examples:
   tidegate list
-  tidegate replay running-totals traces/orders.csv.gz --time-unit ms --max-lag 5s
-  tidegate compare running-totals traces/orders.csv.gz --time-unit ms --max-lag 5s
+  tidegate replay running-totals traces/orders.csv.gz --key customer --value amount \
+      --time-unit ms --max-lag 5s --output totals.csv
+  tidegate compare running-totals traces/orders.csv.gz --key customer --value amount \
+      --time-unit ms --max-lag 5s
 
 Exit status: 0 for success, 1 where a job fails or results differ, 2 for wrong usage, 130 after an
 interrupt. The variable RUST_LOG (error, warn, info, debug) says how much is logged.")]
@@ -42,6 +45,9 @@ enum Command {
     /// Run a pipeline over traces under several read strategies, check that the results are
     /// equal, and show what each cost.
     Compare(Box<compare::CompareArguments>),
+    /// Make up event traces.
+    #[command(subcommand)]
+    Trace(trace::TraceCommand),
     /// Run small scripts and check their rows.
     Case(case::CaseArguments),
 }
@@ -56,6 +62,7 @@ pub fn main(pipelines: &[Pipeline]) -> ExitCode {
         }
         Command::Replay(arguments) => replay::run(&arguments, pipelines),
         Command::Compare(arguments) => compare::run(&arguments, pipelines),
+        Command::Trace(command) => trace::run(&command),
         Command::Case(arguments) => case::run(&arguments),
     };
     match outcome {

@@ -61,7 +61,8 @@ pub enum Output {
 pub struct OutputOptions {
     /// Where they go.
     pub output: Output,
-    /// Where records go that came too late, as JSON Lines; none to count them only.
+    /// Where records go that came too late, as JSON Lines; none to count them only. They are
+    /// written as they come, so which records the file holds is fixed, and their order is not.
     pub late: Option<PathBuf>,
     /// How times are written.
     pub time_format: TimeFormat,
