@@ -281,6 +281,16 @@ fn a_state_directory_is_locked_and_belongs_to_the_program() {
 }
 
 #[test]
+fn scripts_of_known_faults_give_their_rows() {
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
+    for entry in fs::read_dir(cases).unwrap() {
+        let path = entry.unwrap().path();
+        let output = tidegate(&["case", &path.display().to_string()]);
+        assert_status(&output, 0);
+    }
+}
+
+#[test]
 fn cases_tell_good_from_bad_and_from_unsupported() {
     let directory = tempfile::tempdir().unwrap();
     let case = |name: &str, text: &str| {
