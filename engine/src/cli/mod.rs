@@ -2,6 +2,7 @@
 //! `case` by calling [`main`] with them.
 
 mod arguments;
+mod bench;
 mod case;
 mod compare;
 mod interrupt;
@@ -48,6 +49,9 @@ enum Command {
     /// Make up event traces.
     #[command(subcommand)]
     Trace(trace::TraceCommand),
+    /// Measure the engine itself.
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     /// Run small scripts and check their rows.
     Case(case::CaseArguments),
 }
@@ -63,6 +67,7 @@ pub fn main(pipelines: &[Pipeline]) -> ExitCode {
         Command::Replay(arguments) => replay::run(&arguments, pipelines),
         Command::Compare(arguments) => compare::run(&arguments, pipelines),
         Command::Trace(command) => trace::run(&command),
+        Command::Bench(command) => bench::run(&command),
         Command::Case(arguments) => case::run(&arguments),
     };
     match outcome {

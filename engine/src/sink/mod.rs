@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidegate_operators::event::Event;
+use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::generic::Operator;
@@ -87,34 +88,51 @@ impl<'s, D: Data> Stream<'s, D> {
         }
     }
 
+    /// Hands every event to a function, and nothing on: a sink of your own. `name` is unique among
+    /// the sinks of the job; `take` sees some events at a time, in the order in which they come.
+    pub fn consume(self, name: &str, mut take: impl FnMut(&[Event<D>]) + 'static) {
+        let metrics = self.job.sink_metrics(name);
+        let live = self.job.live();
+        let sunk = self.job.shared.sunk.clone();
+        let done = self.events.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(Pipeline, name, |_, _| {
+            move |input, _| {
+                input.for_each(|_, events| {
+                    take(events);
+                    metrics.borrow_mut().rows += events.len() as u64;
+                    live.rows.fetch_add(events.len() as u64, Ordering::Relaxed);
+                });
+            }
+        });
+        done.probe_with(&sunk);
+    }
+
     /// Counts and hashes what passes.
     fn count_rows(self, metrics: SharedSink) -> Self {
         let live = self.job.live();
         let mut bytes = Vec::new();
-        let events =
-            self.events.unary::<timely::container::CapacityContainerBuilder<Vec<Event<D>>>, _, _, _>(
-                Pipeline,
-                "count rows",
-                |_, _| {
-                    move |input, output| {
-                        input.for_each(|capability, events| {
-                            let mut metrics = metrics.borrow_mut();
-                            for event in events.iter() {
-                                bytes.clear();
-                                bytes.extend_from_slice(&event.time.to_le_bytes());
-                                // A result that cannot be encoded cannot travel between workers
-                                // either; it counts as its time alone.
-                                let _ = tidegate_state::codec::encode_into(&event.data, &mut bytes);
-                                metrics.bag_hash = metrics.bag_hash.wrapping_add(xxh3_128(&bytes));
-                            }
-                            metrics.rows += events.len() as u64;
-                            live.rows.fetch_add(events.len() as u64, Ordering::Relaxed);
-                            output.session(&capability).give_container(events);
-                            events.clear();
-                        });
-                    }
-                },
-            );
+        let events = self.events.unary::<CapacityContainerBuilder<Vec<Event<D>>>, _, _, _>(
+            Pipeline,
+            "count rows",
+            |_, _| {
+                move |input, output| {
+                    input.for_each(|capability, events| {
+                        let mut metrics = metrics.borrow_mut();
+                        for event in events.iter() {
+                            bytes.clear();
+                            bytes.extend_from_slice(&event.time.to_le_bytes());
+                            // A result that cannot be encoded cannot travel between workers
+                            // either; it counts as its time alone.
+                            let _ = tidegate_state::codec::encode_into(&event.data, &mut bytes);
+                            metrics.bag_hash = metrics.bag_hash.wrapping_add(xxh3_128(&bytes));
+                        }
+                        metrics.rows += events.len() as u64;
+                        live.rows.fetch_add(events.len() as u64, Ordering::Relaxed);
+                        output.session(&capability).give_container(events);
+                        events.clear();
+                    });
+                }
+            },
+        );
         Stream { job: self.job, events }
     }
 

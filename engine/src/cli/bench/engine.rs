@@ -1,0 +1,249 @@
+//! `tidegate bench engine`: the workloads that peers run, through the engine as a real job.
+
+use super::machine;
+use super::peers::{self, Peer};
+use super::workload_source::{HalfTime, Workload, WorkloadPartition};
+use crate::cli::CommandError;
+use crate::config::{JobConfig, StateBackend};
+use crate::generate::workload;
+use crate::ingest::Partition;
+use crate::job::Job;
+use crate::run::Runner;
+use crate::sink::OutputOptions;
+use bytesize::ByteSize;
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use tidegate_state::strategy::ReadStrategy;
+
+/// Options of `tidegate bench engine`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Workload w1 is a running count: after each event its key's new count is issued, and the checksum is
+the sum of all of them. `secs` runs from the first event to the end of the job; `eps` are events a
+second, `eps_2nd_half` those of the second half of the events.
+
+Examples:
+  tidegate bench engine --workload w1 --n 1000000 --k 400000 --workers 1 --memory 1GiB
+  tidegate bench engine --workload w1 --n 200000 --k 100000 --vsize 1000 --memory 32MiB --direct-io
+  tidegate bench engine --workload w1 --n 1000000 --k 400000 --peer hashmap")]
+pub struct EngineArguments {
+    /// Which workload.
+    #[arg(long, value_enum, default_value = "w1")]
+    workload: WorkloadName,
+    /// Number of events.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    n: u64,
+    /// Number of keys.
+    #[arg(long, value_name = "K", default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(1..))]
+    k: u64,
+    /// Worker threads.
+    #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
+    /// Zipf keys instead of uniform ones.
+    #[arg(long)]
+    zipf: bool,
+    /// Size of a key's state in bytes, at least 8.
+    #[arg(long, value_name = "V", default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..))]
+    vsize: u32,
+    /// How state is read.
+    #[arg(long, value_name = "S", default_value = "auto")]
+    strategy: ReadStrategy,
+    /// Memory for the state of all workers together.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    memory: ByteSize,
+    /// Events in a millisecond of event time.
+    #[arg(long, value_name = "E", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
+    epms: u64,
+    /// Length of an epoch in milliseconds of event time.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    epoch_ms: u64,
+    /// Read and write state files past the page cache.
+    #[arg(long)]
+    direct_io: bool,
+    /// Directory for state files; a temporary one if not given.
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Where state lies.
+    #[arg(long, value_enum, default_value = "rocksdb")]
+    backend: StateBackend,
+    /// Run the workload on something else, to compare with.
+    #[arg(long, value_enum)]
+    peer: Option<Peer>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum WorkloadName {
+    /// Running count for each key.
+    W1,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measured {
+    /// From the first event to the end.
+    pub secs: f64,
+    /// Events a second.
+    pub eps: f64,
+    /// Events a second, of the second half of the events.
+    pub eps_2nd_half: f64,
+    /// Processor time for an event, of all threads.
+    pub cpu_us_per_event: Option<f64>,
+    /// The most memory the process had resident.
+    pub rss_mb: Option<f64>,
+    /// Rows that came out.
+    pub out: u64,
+    /// Sum over what came out.
+    pub checksum: String,
+}
+
+/// What a run of a workload gives.
+pub struct Outcome {
+    /// Rows that came out.
+    pub out: u64,
+    /// Sum over what came out.
+    pub checksum: u64,
+}
+
+/// Runs the command; gives the exit status.
+///
+/// # Errors
+/// [`CommandError`] where the job fails.
+pub fn run(arguments: &EngineArguments) -> Result<u8, CommandError> {
+    let WorkloadName::W1 = arguments.workload;
+    let workload = Workload {
+        events: arguments.n,
+        keys: arguments.k,
+        zipf: arguments.zipf,
+        events_per_ms: arguments.epms,
+        epoch_ms: arguments.epoch_ms,
+    };
+    let half_time = HalfTime::new(workload.events);
+    let cpu_before = machine::cpu_us();
+    let started = Instant::now();
+    let outcome = match arguments.peer {
+        Some(peer) => peers::run(peer, workload, usize::from(arguments.workers), &half_time)?,
+        None => run_job(arguments, workload, &half_time)?,
+    };
+    let ended = Instant::now();
+    let secs = (ended - started).as_secs_f64();
+    let second_half = half_time.at().map_or(secs, |at| (ended - at).as_secs_f64());
+    let cpu_us = cpu_before.zip(machine::cpu_us()).map(|(before, after)| (after - before) as f64);
+    let measured = Measured {
+        secs,
+        eps: workload.events as f64 / secs,
+        eps_2nd_half: (workload.events - workload.events / 2) as f64 / second_half,
+        cpu_us_per_event: cpu_us.map(|us| us / workload.events as f64),
+        rss_mb: machine::peak_resident_bytes().map(|bytes| bytes as f64 / 1e6),
+        out: outcome.out,
+        checksum: format!("{:016x}", outcome.checksum),
+    };
+    let line = serde_json::to_string(&measured)
+        .map_err(|error| CommandError { status: 1, message: error.to_string() })?;
+    println!("{line}");
+    Ok(0)
+}
+
+fn run_job(
+    arguments: &EngineArguments,
+    workload: Workload,
+    half_time: &Arc<HalfTime>,
+) -> Result<Outcome, CommandError> {
+    let config = JobConfig {
+        name: "bench engine".to_string(),
+        workers: usize::from(arguments.workers),
+        strategy: arguments.strategy,
+        backend: arguments.backend,
+        memory_bytes: arguments.memory.as_u64() as usize,
+        direct_io: arguments.direct_io,
+        state_dir: arguments.state_dir.clone(),
+        ..JobConfig::default()
+    };
+    let sums: Arc<(AtomicU64, AtomicU64)> = Arc::default();
+    let (shown, half_time) = (Arc::clone(&sums), Arc::clone(half_time));
+    let vsize = arguments.vsize as usize;
+    let report = Runner::new(config, OutputOptions::default()).run(move |job| {
+        let half_time = Arc::clone(&half_time);
+        running_count(job, workload, vsize, half_time, Arc::clone(&shown));
+    })?;
+    log::info!("{:?}", report.metrics.all_states());
+    Ok(Outcome { out: sums.0.load(Ordering::Relaxed), checksum: sums.1.load(Ordering::Relaxed) })
+}
+
+/// The job of workload 1.
+fn running_count(
+    job: &Job<'_>,
+    workload: Workload,
+    vsize: usize,
+    half_time: Arc<HalfTime>,
+    sums: Arc<(AtomicU64, AtomicU64)>,
+) {
+    let partition = WorkloadPartition::new(workload, job.worker(), job.workers(), half_time);
+    let events = job.source("events", vec![Box::new(partition) as Box<dyn Partition<(u64, ())>>]);
+    let add = move |counts: &mut dyn Iterator<Item = u64>| {
+        let (out, sum) = counts.fold((0, 0u64), |(out, sum), count| (out + 1, sum.wrapping_add(count)));
+        sums.0.fetch_add(out, Ordering::Relaxed);
+        sums.1.fetch_add(sum, Ordering::Relaxed);
+    };
+    if vsize == 8 {
+        let counts = events.count("count");
+        counts.consume("counts", move |events| add(&mut events.iter().map(|event| event.data.1)));
+    } else {
+        // A state is made with its key, which a fold does not see; so the key goes along.
+        let counts = events.map(|(key, ())| (key, key)).fold(
+            "count",
+            || None,
+            move |state: &mut Option<PaddedCount>, key| {
+                state.get_or_insert_with(|| PaddedCount::new(key, vsize)).increment()
+            },
+        );
+        counts.consume("counts", move |events| add(&mut events.iter().map(|event| event.data.1)));
+    }
+}
+
+/// A count in a state of some size that does not compress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PaddedCount(Vec<u8>);
+
+impl PaddedCount {
+    fn new(key: u64, bytes: usize) -> Self {
+        let mut value = vec![0; bytes];
+        workload::fill_value(&mut value, key, 0);
+        PaddedCount(value)
+    }
+
+    fn increment(&mut self) -> u64 {
+        let count = workload::value_count(&self.0) + 1;
+        self.0[..8].copy_from_slice(&count.to_le_bytes());
+        count
+    }
+}
+
+// As bytes, not as a list of numbers: a copy, where a list is a loop.
+impl Serialize for PaddedCount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for PaddedCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Vec<u8>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("bytes")
+            }
+            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+                Ok(bytes.to_vec())
+            }
+            fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+                Ok(bytes)
+            }
+        }
+        deserializer.deserialize_byte_buf(Bytes).map(PaddedCount)
+    }
+}

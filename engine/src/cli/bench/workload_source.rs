@@ -1,0 +1,108 @@
+//! The events of a workload, as partitions: worker w of P makes the events i = w mod P.
+
+use crate::error::JobError;
+use crate::generate::workload;
+use crate::ingest::{Partition, PartitionStatus};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tidegate_operators::event::{Event, Rank, Time};
+
+/// What a workload is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Workload {
+    /// Number of events.
+    pub events: u64,
+    /// Number of keys.
+    pub keys: u64,
+    /// Zipf by octaves, or uniform.
+    pub zipf: bool,
+    /// Events in a millisecond of event time.
+    pub events_per_ms: u64,
+    /// Length of an epoch in milliseconds of event time.
+    pub epoch_ms: u64,
+}
+
+/// Notes when half of the events have been made.
+#[derive(Debug)]
+pub struct HalfTime {
+    made: AtomicU64,
+    half: u64,
+    at: Mutex<Option<Instant>>,
+}
+
+impl HalfTime {
+    /// For so many events.
+    pub fn new(events: u64) -> Arc<Self> {
+        Arc::new(HalfTime { made: AtomicU64::new(0), half: events / 2, at: Mutex::new(None) })
+    }
+
+    fn made(&self, events: u64) {
+        let before = self.made.fetch_add(events, Ordering::Relaxed);
+        if before < self.half && before + events >= self.half {
+            *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+    }
+
+    /// When it was.
+    pub fn at(&self) -> Option<Instant> {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One worker's share of a workload. Times are milliseconds; nothing is late.
+pub struct WorkloadPartition {
+    workload: Workload,
+    number: u32,
+    stride: u64,
+    next: u64,
+    watermark: Time,
+    half_time: Arc<HalfTime>,
+}
+
+impl WorkloadPartition {
+    /// The share of this worker.
+    pub fn new(workload: Workload, worker: usize, workers: usize, half_time: Arc<HalfTime>) -> Self {
+        WorkloadPartition {
+            workload,
+            number: worker as u32,
+            stride: workers as u64,
+            next: worker as u64,
+            watermark: Time::MIN,
+            half_time,
+        }
+    }
+}
+
+impl Partition<(u64, ())> for WorkloadPartition {
+    fn read(&mut self, limit: usize, into: &mut Vec<Event<(u64, ())>>) -> Result<PartitionStatus, JobError> {
+        let Workload { events, keys, zipf, events_per_ms, epoch_ms } = self.workload;
+        // The epoch ends with the last event of this partition whose time lies in it.
+        let epoch_end_ms = (self.next / events_per_ms / epoch_ms + 1) * epoch_ms;
+        let until = events.min(epoch_end_ms * events_per_ms);
+        let left = until.saturating_sub(self.next).div_ceil(self.stride).min(limit as u64);
+        into.reserve(left as usize);
+        for _ in 0..left {
+            let i = self.next;
+            let time = (i / events_per_ms) as Time;
+            into.push(Event {
+                time,
+                rank: Rank::record(self.number, i / self.stride),
+                data: (workload::event_key(i, keys, zipf), ()),
+            });
+            self.next += self.stride;
+        }
+        self.half_time.made(left);
+        if self.next >= events {
+            return Ok(PartitionStatus::Ended);
+        }
+        if self.next >= until {
+            self.watermark = epoch_end_ms as Time;
+        }
+        Ok(PartitionStatus::More)
+    }
+
+    fn watermark(&self) -> Time {
+        self.watermark
+    }
+}
