@@ -34,9 +34,9 @@ pub struct RunAhead {
 }
 
 impl Default for RunAhead {
-    /// 262,144 events, 256 MiB, and no limit of event time.
+    /// 32,768 events, which still fit a processor's cache; 256 MiB; and no limit of event time.
     fn default() -> Self {
-        RunAhead { events: 1 << 18, stash_bytes: 256 << 20, event_time: None }
+        RunAhead { events: 1 << 15, stash_bytes: 256 << 20, event_time: None }
     }
 }
 
@@ -57,6 +57,9 @@ pub struct JobConfig {
     pub backend: StateBackend,
     /// Memory for the state of all workers together, in bytes.
     pub memory_bytes: usize,
+    /// Memory out of that for decoded values, in bytes; none for half of it, 0 to keep no values
+    /// beyond a release.
+    pub cache_bytes: Option<usize>,
     /// State files are read and written past the page cache.
     pub direct_io: bool,
     /// Where state files lie; none for a temporary directory that is removed at the end.
@@ -79,6 +82,7 @@ impl Default for JobConfig {
             groups: KeyGroups::default(),
             backend: StateBackend::default(),
             memory_bytes: 256 << 20,
+            cache_bytes: None,
             direct_io: false,
             state_dir: None,
             run_ahead: RunAhead::default(),

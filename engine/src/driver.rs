@@ -10,6 +10,7 @@
 //!   capability there at the frontier it has released up to. (The frontier of the results would
 //!   not do, as an operator may wait for long with results.)
 
+use crate::container::EventDistributor;
 use crate::error::JobError;
 use crate::job::Job;
 use crate::metrics::OperatorMetrics;
@@ -24,7 +25,7 @@ use tidegate_operators::keyed::Keyed;
 use tidegate_operators::logic::Logic;
 use tidegate_state::error::StateError;
 use tidegate_state::key::StateKey;
-use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::channels::pact::DistributorPact;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::{Capability, CapabilitySet};
@@ -50,7 +51,9 @@ where
     L::Output: Data,
 {
     let mut builder = OperatorBuilder::new(name.to_string(), input.scope());
-    let mut input = builder.new_input(input, Exchange::new(route_by_key(job)));
+    let route = route_by_key(job);
+    let pact = DistributorPact(move |workers| EventDistributor::new(route, workers));
+    let mut input = builder.new_input(input, pact);
     let (results, results_stream) = builder.new_output();
     let (late, late_stream) = builder.new_output();
     let mut results = OutputBuilder::from(results);
@@ -131,16 +134,11 @@ where
 }
 
 /// The worker of an event, by the key group of its key.
-fn route_by_key<'s, K: StateKey, V>(job: &Job<'s>) -> impl FnMut(&Event<(K, V)>) -> u64 + 'static {
+fn route_by_key<'s, K: StateKey, V>(job: &Job<'s>) -> impl FnMut(&Event<(K, V)>) -> usize + 'static {
     let groups = job.config().groups;
     let workers = job.workers();
     let mut scratch = Vec::new();
-    move |event| {
-        if workers == 1 {
-            return 0;
-        }
-        groups.worker_of(groups.of(&event.data.0, &mut scratch), workers) as u64
-    }
+    move |event| groups.worker_of(groups.of(&event.data.0, &mut scratch), workers)
 }
 
 /// Runs a release and takes its time, where there was one.

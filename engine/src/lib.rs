@@ -22,6 +22,7 @@
 
 pub mod cli;
 pub mod config;
+mod container;
 mod driver;
 pub mod error;
 pub mod generate;

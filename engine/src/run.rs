@@ -18,6 +18,7 @@ use tidegate_state::error::StateError;
 use tidegate_state::memory::MemoryBackend;
 use tidegate_state::rocks::{RocksBackend, RocksOptions};
 use tidegate_state::store::Store;
+use tidegate_state::table::CacheBudget;
 use timely::dataflow::ProbeHandle;
 use timely::worker::Worker;
 
@@ -228,13 +229,15 @@ fn open_store(
     worker: usize,
     workers: usize,
 ) -> Result<Store, StateError> {
-    Ok(match directory {
+    let cache_bytes = config.cache_bytes.unwrap_or(config.memory_bytes / 2);
+    let store = match directory {
         None => Store::new(MemoryBackend::new(), config.groups),
         Some(directory) => {
-            let options =
-                RocksOptions { memory_bytes: config.memory_bytes / workers, direct_io: config.direct_io };
+            let memory_bytes = config.memory_bytes.saturating_sub(cache_bytes) / workers;
+            let options = RocksOptions { memory_bytes, direct_io: config.direct_io };
             let path = directory.join(format!("worker-{worker:03}"));
             Store::new(RocksBackend::open(&path, &options)?, config.groups)
         }
-    })
+    };
+    Ok(store.with_cache(CacheBudget::bytes(cache_bytes / workers)))
 }

@@ -77,6 +77,11 @@ fn input() -> impl Strategy<Value = Input> {
         .prop_map(|(partitions, max_lag, epoch, chunk)| Input { partitions, max_lag, epoch, chunk })
 }
 
+/// None, one row or so, some rows, and all.
+fn cache_bytes() -> impl Strategy<Value = Option<usize>> {
+    prop_oneof![Just(Some(0)), Just(Some(1)), Just(Some(400)), Just(None)]
+}
+
 fn run(config: JobConfig, input: &Input) -> Vec<Row> {
     let input = input.clone();
     run_collecting(config, move |job| build(job, &input)).unwrap().0
@@ -85,11 +90,17 @@ fn run(config: JobConfig, input: &Input) -> Vec<Row> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn jobs_equal_the_model_in_memory(input in input(), keys_per_chunk in prop_oneof![1usize..4, Just(4096)]) {
+    fn jobs_equal_the_model_in_memory(
+        input in input(),
+        keys_per_chunk in prop_oneof![1usize..4, Just(4096)],
+        cache_bytes in cache_bytes(),
+    ) {
         let expected = model(&input);
         for workers in [1, 2, 3, 4] {
             for strategy in ReadStrategy::ALL {
-                let config = JobConfig { strategy, batch: BatchPolicy { keys_per_chunk }, ..in_memory(workers) };
+                let config = JobConfig {
+                    strategy, batch: BatchPolicy { keys_per_chunk }, cache_bytes, ..in_memory(workers)
+                };
                 prop_assert_eq!(&run(config, &input), &expected, "{} on {} workers", strategy, workers);
             }
         }
@@ -99,7 +110,11 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
     #[test]
-    fn jobs_equal_the_model_in_rocksdb(input in input(), keys_per_chunk in prop_oneof![1usize..4, Just(4096)]) {
+    fn jobs_equal_the_model_in_rocksdb(
+        input in input(),
+        keys_per_chunk in prop_oneof![1usize..4, Just(4096)],
+        cache_bytes in cache_bytes(),
+    ) {
         let expected = model(&input);
         for workers in [1, 2] {
             for strategy in ReadStrategy::ALL {
@@ -109,6 +124,7 @@ proptest! {
                     backend: StateBackend::RocksDb,
                     batch: BatchPolicy { keys_per_chunk },
                     memory_bytes: 16 << 20,
+                    cache_bytes,
                     ..JobConfig::default()
                 };
                 prop_assert_eq!(&run(config, &input), &expected, "{} on {} workers", strategy, workers);

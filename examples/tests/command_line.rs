@@ -244,7 +244,17 @@ fn compare_checks_outputs_and_shows_ratios() {
         &[
             &["compare", "daily-counts", ORDERS],
             &FIELDS[..],
-            &["--runs", "2", "--strategies", "per-record,multiget", "--quiet", "--json", &json],
+            &[
+                "--runs",
+                "2",
+                "--strategies",
+                "per-record,multiget",
+                "--cache",
+                "0",
+                "--quiet",
+                "--json",
+                &json,
+            ],
         ]
         .concat(),
     );

@@ -3,7 +3,7 @@
 use crate::event::{Event, Time};
 use crate::frontier::Frontier;
 use crate::logic::{Context, Logic};
-use crate::policy::{BatchPolicy, Chunker};
+use crate::policy::{BatchPolicy, Chunker, split_by_events};
 use crate::stash::Stash;
 use std::rc::Rc;
 use tidegate_state::batch::ChangeBatch;
@@ -183,7 +183,11 @@ impl<L: Logic> Keyed<L> {
         emit: &mut impl FnMut(&mut Vec<Event<L::Output>>),
     ) -> Result<(), StateError> {
         let mut chunks = std::mem::take(&mut self.chunks);
-        self.chunker.split(self.policy, self.store.groups(), &mut self.due, &mut chunks);
+        if self.store.cache_budget().keeps_values() {
+            split_by_events(self.policy, &mut self.due, &mut chunks);
+        } else {
+            self.chunker.split_by_keys(self.policy, self.store.groups(), &mut self.due, &mut chunks);
+        }
         let mut reads = std::mem::take(&mut self.reads);
         for chunk in &mut chunks {
             if chunk.is_empty() {
@@ -213,6 +217,10 @@ impl<L: Logic> Keyed<L> {
         reads: L::Reads,
         emit: &mut impl FnMut(&mut Vec<Event<L::Output>>),
     ) -> Result<(), StateError> {
+        if self.outputs.capacity() == 0 {
+            // The last piece was taken with its memory; growing step by step would cost more.
+            self.outputs.reserve_exact(OUTPUT_EVENTS);
+        }
         let mut context = Context { store: &self.store, outputs: &mut self.outputs };
         self.logic.apply(event, reads, &mut context)?;
         if self.outputs.len() >= OUTPUT_EVENTS {
@@ -228,8 +236,7 @@ impl<L: Logic> Keyed<L> {
     fn collect(&mut self) -> Result<(), StateError> {
         self.logic.for_each_table(&mut |table| {
             table.collect_changes(&self.store, &mut self.changes)?;
-            table.end_release();
-            Ok(())
+            table.end_release(&self.store)
         })
     }
 }

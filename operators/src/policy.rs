@@ -8,7 +8,9 @@ use tidegate_state::row::{ByKey, Layout, RowKey};
 /// Limits of one chunk of a release.
 ///
 /// A chunk's values are in memory together, and its reads are one batched call, so a chunk has a
-/// limit. All records of a key are in one chunk.
+/// limit. Where tables keep nothing between chunks, all records of a key are in one chunk
+/// ([`Chunker::split_by_keys`]), as the next one would not see what this one changed. Where they
+/// keep values, a chunk is simply the next records in order ([`split_by_events`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchPolicy {
     /// The most distinct keys of a chunk; at least 1.
@@ -34,7 +36,7 @@ impl Chunker {
     /// Cuts a release into chunks of at most as many distinct keys as the policy allows, each
     /// in the order of the release. Neighbouring keys, as the store orders them, are in the same
     /// chunk where possible. Empties `events`; `chunks` is filled anew, and its memory used again.
-    pub fn split<K: RowKey, V>(
+    pub fn split_by_keys<K: RowKey, V>(
         &mut self,
         policy: BatchPolicy,
         groups: KeyGroups,
@@ -45,11 +47,7 @@ impl Chunker {
         debug_assert!(chunks.iter().all(Vec::is_empty));
         if events.len() <= limit {
             // Not more keys than records.
-            if chunks.is_empty() {
-                chunks.push(Vec::new());
-            }
-            std::mem::swap(&mut chunks[0], events);
-            return;
+            return one_chunk(events, chunks);
         }
         self.keys.clear();
         for event in events.iter() {
@@ -77,11 +75,48 @@ impl Chunker {
     }
 }
 
+/// Cuts a release into chunks of so many events, in order. Empties `events`.
+pub fn split_by_events<E>(policy: BatchPolicy, events: &mut Vec<E>, chunks: &mut Vec<Vec<E>>) {
+    let limit = policy.keys_per_chunk.max(1);
+    if events.len() <= limit {
+        return one_chunk(events, chunks);
+    }
+    let needed = events.len().div_ceil(limit);
+    if chunks.len() < needed {
+        chunks.resize_with(needed, Vec::new);
+    }
+    let mut events = events.drain(..);
+    for chunk in chunks.iter_mut().take(needed) {
+        chunk.extend(events.by_ref().take(limit));
+    }
+}
+
+/// Makes one chunk of all events, without moving them one by one.
+fn one_chunk<E>(events: &mut Vec<E>, chunks: &mut Vec<Vec<E>>) {
+    if chunks.is_empty() {
+        chunks.push(Vec::new());
+    }
+    std::mem::swap(&mut chunks[0], events);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::{HashMap, HashSet};
+
+    #[test]
+    fn chunks_of_events_hold_all_of_them_in_order() {
+        for (count, limit, sizes) in
+            [(0, 3, vec![0]), (3, 3, vec![3]), (7, 3, vec![3, 3, 1]), (2, 0, vec![1, 1])]
+        {
+            let mut events: Vec<usize> = (0..count).collect();
+            let mut chunks = Vec::new();
+            split_by_events(BatchPolicy { keys_per_chunk: limit }, &mut events, &mut chunks);
+            assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), sizes);
+            assert_eq!(chunks.concat(), (0..count).collect::<Vec<_>>());
+        }
+    }
 
     proptest! {
         #[test]
@@ -94,7 +129,7 @@ mod tests {
                 .collect();
             let expected: HashSet<_> = (0..keys.len()).collect();
             let mut chunks = Vec::new();
-            Chunker::default().split(
+            Chunker::default().split_by_keys(
                 BatchPolicy { keys_per_chunk }, KeyGroups::default(), &mut events, &mut chunks);
             prop_assert!(events.is_empty());
             let mut chunk_of_key = HashMap::new();

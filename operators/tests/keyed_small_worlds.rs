@@ -15,6 +15,7 @@ use tidegate_state::group::KeyGroups;
 use tidegate_state::memory::MemoryBackend;
 use tidegate_state::store::Store;
 use tidegate_state::strategy::ReadStrategy;
+use tidegate_state::table::CacheBudget;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -52,8 +53,9 @@ fn model(script: &[Step]) -> Outcome {
     (rows.collect(), late)
 }
 
-fn run(script: &[Step], strategy: ReadStrategy, keys_per_chunk: usize) -> Outcome {
-    let store = Rc::new(Store::new(MemoryBackend::new(), KeyGroups::default()));
+fn run(script: &[Step], strategy: ReadStrategy, keys_per_chunk: usize, cached_rows: usize) -> Outcome {
+    let store = Store::new(MemoryBackend::new(), KeyGroups::default());
+    let store = Rc::new(store.with_cache(CacheBudget::rows(cached_rows)));
     let name = StateName::new("fold", "text").unwrap();
     let fold = Fold::open(&store, &name, strategy, String::new, aggregate::append).unwrap();
     let mut keyed = Keyed::new(fold, store, strategy, BatchPolicy { keys_per_chunk });
@@ -113,11 +115,11 @@ fn all_scripts_of_five_steps() {
             rows.sort();
             let expected = (rows, late);
             for strategy in ReadStrategy::ALL {
-                for keys_per_chunk in [1, 16] {
-                    let outcome = run(&script, strategy, keys_per_chunk);
+                for (keys_per_chunk, cached_rows) in [(1, 0), (16, 0), (1, 1), (16, 1), (16, 10)] {
+                    let outcome = run(&script, strategy, keys_per_chunk, cached_rows);
                     assert_eq!(
                         outcome, expected,
-                        "{script:?} under {strategy}, {keys_per_chunk} keys a chunk"
+                        "{script:?} under {strategy}, {keys_per_chunk} keys a chunk, {cached_rows} rows cached"
                     );
                 }
             }
@@ -139,7 +141,7 @@ fn f03_older_work_first_also_when_it_was_set_aside() {
         Step::Frontier(8),
     ];
     for strategy in ReadStrategy::ALL {
-        let (rows, late) = run(&script, strategy, 10);
+        let (rows, late) = run(&script, strategy, 10, 0);
         let texts: Vec<_> = rows.iter().map(|(time, _, text)| (*time, text.as_str())).collect();
         // C is the letter of the third step, E of the fifth.
         assert_eq!(texts, [(5, "B"), (6, "BC"), (6, "BCE"), (7, "BCEA")]);

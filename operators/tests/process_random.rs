@@ -16,6 +16,7 @@ use tidegate_state::memory::MemoryBackend;
 use tidegate_state::rocks::{RocksBackend, RocksOptions};
 use tidegate_state::store::Store;
 use tidegate_state::strategy::ReadStrategy;
+use tidegate_state::table::CacheBudget;
 
 /// What a record tells the process function to do.
 #[derive(Debug, Clone)]
@@ -122,8 +123,10 @@ fn run(
     strategy: ReadStrategy,
     keys_per_chunk: usize,
     forgetful: u8,
+    cached_rows: usize,
 ) -> Vec<(i64, String, String)> {
-    let store = Rc::new(Store::new(backend, KeyGroups::default()));
+    let store = Store::new(backend, KeyGroups::default()).with_cache(CacheBudget::rows(cached_rows));
+    let store = Rc::new(store);
     let states = States::new(Rc::clone(&store), "interpreter", strategy);
     let logic = ProcessLogic::open(states, |states| {
         Ok(Interpreter {
@@ -198,10 +201,11 @@ proptest! {
         steps in proptest::collection::vec(0usize..20, 0..10),
         keys_per_chunk in prop_oneof![1usize..6, Just(4096)],
         forgetful in 0u8..9,
+        cached_rows in prop_oneof![Just(0usize), Just(1), Just(10), Just(1000)],
     ) {
         let expected = model(records.clone());
         for strategy in ReadStrategy::ALL {
-            let rows = run(MemoryBackend::new(), &records, &steps, strategy, keys_per_chunk, forgetful);
+            let rows = run(MemoryBackend::new(), &records, &steps, strategy, keys_per_chunk, forgetful, cached_rows);
             prop_assert_eq!(&rows, &expected, "{} in memory", strategy);
         }
     }
@@ -215,12 +219,13 @@ proptest! {
         steps in proptest::collection::vec(0usize..20, 0..10),
         keys_per_chunk in prop_oneof![1usize..6, Just(4096)],
         forgetful in 0u8..9,
+        cached_rows in prop_oneof![Just(0usize), Just(1), Just(10), Just(1000)],
     ) {
         let expected = model(records.clone());
         for strategy in ReadStrategy::ALL {
             let directory = tempfile::tempdir().unwrap();
             let backend = RocksBackend::open(directory.path(), &RocksOptions::default()).unwrap();
-            let rows = run(backend, &records, &steps, strategy, keys_per_chunk, forgetful);
+            let rows = run(backend, &records, &steps, strategy, keys_per_chunk, forgetful, cached_rows);
             prop_assert_eq!(&rows, &expected, "{} in RocksDB", strategy);
         }
     }

@@ -13,6 +13,8 @@ pub struct AccessStatistics {
     pub keys_asked: u64,
     /// Distinct keys among those, a release at a time.
     pub keys_distinct: u64,
+    /// Distinct keys whose values were in memory already.
+    pub keys_at_hand: u64,
     /// Keys that were read from the store.
     pub keys_read: u64,
     /// Keys of those that had a value.
@@ -31,6 +33,8 @@ pub struct AccessStatistics {
     pub read_ns: u64,
     /// Reads of keys that their operator had not declared: one get each.
     pub undeclared_reads: u64,
+    /// Rows that memory gave up, written first where they had changed.
+    pub rows_given_up: u64,
     /// Rows written.
     pub puts: u64,
     /// Rows removed.
@@ -58,6 +62,7 @@ impl AddAssign for AccessStatistics {
         let AccessStatistics {
             keys_asked,
             keys_distinct,
+            keys_at_hand,
             keys_read,
             keys_found,
             get_calls,
@@ -67,6 +72,7 @@ impl AddAssign for AccessStatistics {
             bytes_read,
             read_ns,
             undeclared_reads,
+            rows_given_up,
             puts,
             deletes,
             range_deletes,
@@ -76,6 +82,7 @@ impl AddAssign for AccessStatistics {
         } = other;
         self.keys_asked += keys_asked;
         self.keys_distinct += keys_distinct;
+        self.keys_at_hand += keys_at_hand;
         self.keys_read += keys_read;
         self.keys_found += keys_found;
         self.get_calls += get_calls;
@@ -85,6 +92,7 @@ impl AddAssign for AccessStatistics {
         self.bytes_read += bytes_read;
         self.read_ns += read_ns;
         self.undeclared_reads += undeclared_reads;
+        self.rows_given_up += rows_given_up;
         self.puts += puts;
         self.deletes += deletes;
         self.range_deletes += range_deletes;

@@ -6,7 +6,10 @@ use crate::batch::{Change, ChangeBatch};
 use crate::error::{BackendError, StateError, hex};
 use crate::group::KeyGroups;
 use crate::statistics::AccessStatistics;
+use crate::table::CacheBudget;
 use std::cell::{Ref, RefCell};
+use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 struct OpenState {
@@ -24,6 +27,7 @@ pub struct Store {
     states: RefCell<Vec<OpenState>>,
     poison: RefCell<Option<String>>,
     groups: KeyGroups,
+    cache: Rc<CacheBudget>,
     location: String,
 }
 
@@ -36,8 +40,20 @@ impl Store {
             states: RefCell::new(Vec::new()),
             poison: RefCell::new(None),
             groups,
+            cache: Rc::default(),
             location,
         }
+    }
+
+    /// The same store with memory for decoded values; without it, no table keeps any beyond a
+    /// release.
+    pub fn with_cache(self, budget: CacheBudget) -> Self {
+        Store { cache: Rc::new(budget), ..self }
+    }
+
+    /// Memory for decoded values, shared by the tables of this store.
+    pub fn cache_budget(&self) -> Rc<CacheBudget> {
+        Rc::clone(&self.cache)
     }
 
     /// The job's key groups.
@@ -197,6 +213,23 @@ impl Store {
             statistics.read_ns += started.elapsed().as_nanos() as u64;
         });
         Ok(())
+    }
+
+    /// Whether a state has no row. This look is not counted.
+    ///
+    /// # Errors
+    /// [`StateError::Read`] or [`StateError::Poisoned`].
+    pub fn is_empty(&self, state: StateId) -> Result<bool, StateError> {
+        self.check_poison()?;
+        let mut empty = true;
+        self.backend
+            .borrow()
+            .scan(state, &[], None, &mut |_, _| {
+                empty = false;
+                ControlFlow::Break(())
+            })
+            .map_err(|source| self.read_error(state, "(the first row)".to_string(), source))?;
+        Ok(empty)
     }
 
     /// Commits changes and empties the batch. An empty batch does not touch the store.

@@ -13,11 +13,16 @@ use tidegate_state::rocks::{RocksBackend, RocksOptions};
 use tidegate_state::row::{ByEntry, ByKey, Layout};
 use tidegate_state::store::Store;
 use tidegate_state::strategy::ReadStrategy;
-use tidegate_state::table::{StateTable, Table};
+use tidegate_state::table::{CacheBudget, StateTable, Table};
 
 fn memory_store() -> (Store, Rc<Faults>) {
+    caching_store(0)
+}
+
+/// A store whose tables keep so many rows.
+fn caching_store(rows: usize) -> (Store, Rc<Faults>) {
     let (backend, faults) = FaultyBackend::new(MemoryBackend::new());
-    (Store::new(backend, KeyGroups::default()), faults)
+    (Store::new(backend, KeyGroups::default()).with_cache(CacheBudget::rows(rows)), faults)
 }
 
 fn name() -> StateName {
@@ -28,7 +33,7 @@ fn commit<L: Layout>(table: &mut Table<L, i64>, store: &Store) {
     let mut batch = ChangeBatch::new();
     table.collect_changes(store, &mut batch).unwrap();
     store.commit(&mut batch).unwrap();
-    table.end_release();
+    table.end_release(store).unwrap();
 }
 
 #[test]
@@ -122,6 +127,84 @@ fn what_is_only_read_is_not_written() {
     assert_eq!(faults.calls.get(), 1);
 }
 
+/// Adds 1 to some keys, in one release.
+fn add_one(table: &mut Table<ByKey<u64>, i64>, store: &Store, keys: std::ops::Range<u64>) {
+    let slots: Vec<_> = keys.map(|key| table.request(&key)).collect();
+    table.load(store).unwrap();
+    for slot in slots {
+        *table.get_mut(slot).get_or_insert(0) += 1;
+    }
+    commit(table, store);
+}
+
+#[test]
+fn rows_at_hand_do_not_touch_the_store() {
+    let (store, faults) = caching_store(1000);
+    let mut table = Table::<ByKey<u64>, i64>::open(&store, &name(), ReadStrategy::MultiGet).unwrap();
+    let looked = faults.calls.get();
+    for _ in 0..5 {
+        add_one(&mut table, &store, 0..500);
+    }
+    // Nothing was ever written, so rows that are not at hand are known to be absent.
+    assert_eq!(faults.calls.get(), looked);
+    table.flush(&store).unwrap();
+    assert_eq!(faults.calls.get(), looked + 1, "a flush is one commit");
+    table.flush(&store).unwrap();
+    assert_eq!(faults.calls.get(), looked + 1, "what is written is not written again");
+    add_one(&mut table, &store, 0..500);
+    assert_eq!(faults.calls.get(), looked + 1);
+    // Now the store holds rows, and only it knows which of the others.
+    add_one(&mut table, &store, 500..501);
+    assert_eq!(faults.calls.get(), looked + 2);
+    let (_, statistics) = store.statistics().remove(0);
+    assert_eq!((statistics.keys_distinct, statistics.keys_at_hand, statistics.keys_read), (3001, 3000, 1));
+}
+
+#[test]
+fn rows_that_are_given_up_are_written_first_and_read_again() {
+    let (store, _) = caching_store(100);
+    let mut table = Table::<ByKey<u64>, i64>::open(&store, &name(), ReadStrategy::MultiGet).unwrap();
+    for _ in 0..3 {
+        for start in (0..1000).step_by(50) {
+            add_one(&mut table, &store, start..start + 50);
+            assert!(table.len() <= 100, "{} rows are kept", table.len());
+        }
+    }
+    let slots: Vec<_> = (0..1000u64).map(|key| table.request(&key)).collect();
+    table.load(&store).unwrap();
+    assert!(slots.into_iter().all(|slot| table.get(slot) == Some(&3)));
+    let (_, statistics) = store.statistics().remove(0);
+    assert!(statistics.rows_given_up >= 2900 && statistics.puts == statistics.rows_given_up);
+}
+
+#[test]
+fn the_account_follows_the_size_of_values() {
+    for value_bytes in [10usize, 1000, 100_000] {
+        let limit = 10_000_000;
+        let backend = MemoryBackend::new();
+        let store = Store::new(backend, KeyGroups::default()).with_cache(CacheBudget::bytes(limit));
+        let mut table = Table::<ByKey<u64>, Vec<u8>>::open(&store, &name(), ReadStrategy::MultiGet).unwrap();
+        for key in 0..20_000_000 / value_bytes as u64 {
+            let slot = table.request(&key);
+            table.load(&store).unwrap();
+            *table.get_mut(slot) = Some(vec![7; value_bytes]);
+            if key % 10 == 9 {
+                let mut batch = ChangeBatch::new();
+                table.collect_changes(&store, &mut batch).unwrap();
+                assert!(batch.is_empty());
+                table.end_release(&store).unwrap();
+            }
+        }
+        let held = table.len() * value_bytes;
+        assert!(held <= limit, "{held} bytes of values are held");
+        if value_bytes >= 1000 {
+            assert!(held >= limit / 2, "only {held} bytes of values are held");
+        }
+        drop(table);
+        assert_eq!(store.cache_budget().used_bytes(), 0);
+    }
+}
+
 #[test]
 fn an_undeclared_read_is_one_get_and_is_counted() {
     let (store, _) = memory_store();
@@ -191,13 +274,14 @@ proptest! {
     fn releases_of_accesses_equal_a_plain_map(
         releases in proptest::collection::vec(proptest::collection::vec(access(), 0..30), 1..8),
         forget_to_declare in any::<u8>(),
+        flush_after in any::<u8>(),
     ) {
         type Entries = ByEntry<u8, u8>;
-        let run = |strategy: ReadStrategy| {
-            let (store, _) = memory_store();
+        let run = |strategy: ReadStrategy, rows: usize| {
+            let (store, _) = caching_store(rows);
             let mut table = Table::<Entries, i64>::open(&store, &name(), strategy).unwrap();
             let mut answers = Vec::new();
-            for release in &releases {
+            for (number, release) in releases.iter().enumerate() {
                 let row = |key: u8| (key % 3, key);
                 for (index, access) in release.iter().enumerate() {
                     let (Access::Read(key) | Access::Add(key, _) | Access::Delete(key)) = access;
@@ -216,9 +300,20 @@ proptest! {
                     }
                     answers.push(table.get(slot).copied());
                 }
+                if number as u8 % 4 == flush_after {
+                    table.flush(&store).unwrap();
+                }
                 commit(&mut table, &store);
             }
-            answers
+            // After a flush the store alone must hold what the table holds.
+            table.flush(&store).unwrap();
+            let mut left = HashMap::new();
+            store.scan(table.state(), &[], None, &mut |row, value| {
+                let (_, key) = Entries::decode(row).unwrap();
+                left.insert(key, tidegate_state::codec::decode::<i64>(value).unwrap());
+                std::ops::ControlFlow::Continue(())
+            }).unwrap();
+            (answers, left)
         };
         let mut model: HashMap<u8, i64> = HashMap::new();
         let mut expected = Vec::new();
@@ -232,7 +327,9 @@ proptest! {
             expected.push(model.get(key).copied());
         }
         for strategy in ReadStrategy::ALL {
-            prop_assert_eq!(run(strategy), expected.clone());
+            for rows in [0, 1, 10, 1000] {
+                prop_assert_eq!(run(strategy, rows), (expected.clone(), model.clone()));
+            }
         }
     }
 }

@@ -61,6 +61,9 @@ pub struct JobArguments {
     /// Memory for the state of all workers together, as in 512MiB.
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
+    /// Memory out of that for decoded values; half of it if not given, 0 to keep none.
+    #[arg(long, value_name = "SIZE")]
+    cache: Option<ByteSize>,
     /// Directory for state files; a temporary one if not given.
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
@@ -192,6 +195,7 @@ impl JobArguments {
             batch: BatchPolicy { keys_per_chunk: self.batch_keys },
             backend: self.backend,
             memory_bytes: self.memory.map_or(defaults.memory_bytes, |size| size.as_u64() as usize),
+            cache_bytes: self.cache.map(|size| size.as_u64() as usize),
             direct_io: self.direct_io,
             state_dir: self.state_dir.clone(),
             run_ahead: RunAhead {

@@ -9,6 +9,7 @@
 pub mod trace;
 
 use crate::config::RunAhead;
+use crate::container::CONTAINER_EVENTS;
 use crate::error::JobError;
 use crate::job::{Job, Shared};
 use crate::metrics::{Live, SharedSource};
@@ -213,7 +214,7 @@ impl<R> Reader<R> {
                 throttled = true;
                 continue;
             }
-            let status = self.read(index, left, from)?;
+            let status = self.read(index, left.min(CONTAINER_EVENTS), from)?;
             left = left.saturating_sub(self.buffer.len());
             throttle.sent += self.buffer.len() as u64;
             if !self.buffer.is_empty() {

@@ -1,7 +1,6 @@
 //! A map from entries to values a key, each entry in a row of its own.
 
 use super::Scope;
-use crate::batch::ChangeBatch;
 use crate::codec::{self, StateValue};
 use crate::error::{StateError, hex};
 use crate::row::{ByEntry, Layout, RowKey, after_prefix};
@@ -74,9 +73,7 @@ impl<K: RowKey, E: RowKey, V: StateValue> MapState<K, E, V> {
     /// [`StateError`] where the store cannot be written or read.
     pub fn entries(&self) -> Result<Vec<(E, V)>, StateError> {
         let (table, store) = (&mut *self.table.borrow_mut(), &*self.scope.store);
-        let mut changes = ChangeBatch::new();
-        table.collect_changes(store, &mut changes)?;
-        store.commit(&mut changes)?;
+        table.flush(store)?;
         let mut prefix = Vec::new();
         ByEntry::<K, E>::encode_prefix(&self.scope.key(), store.groups(), &mut prefix);
         let mut entries = Vec::new();

@@ -2,9 +2,9 @@
 
 use super::machine;
 use super::peers::{self, Peer};
-use super::workload_source::{HalfTime, Workload, WorkloadPartition};
+use super::workload_source::{Clock, Workload, WorkloadPartition};
 use crate::cli::CommandError;
-use crate::config::{JobConfig, StateBackend};
+use crate::config::{JobConfig, RunAhead, StateBackend};
 use crate::generate::workload;
 use crate::ingest::Partition;
 use crate::job::Job;
@@ -55,12 +55,18 @@ pub struct EngineArguments {
     /// Memory for the state of all workers together.
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     memory: ByteSize,
+    /// Memory out of that for decoded values; half of it if not given, 0 to keep none.
+    #[arg(long, value_name = "SIZE")]
+    cache: Option<ByteSize>,
     /// Events in a millisecond of event time.
     #[arg(long, value_name = "E", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     epms: u64,
     /// Length of an epoch in milliseconds of event time.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     epoch_ms: u64,
+    /// Most records of a worker that are due and not worked off before its sources wait.
+    #[arg(long, value_name = "N", default_value_t = RunAhead::default().events)]
+    max_in_flight: u64,
     /// Read and write state files past the page cache.
     #[arg(long)]
     direct_io: bool,
@@ -121,16 +127,15 @@ pub fn run(arguments: &EngineArguments) -> Result<u8, CommandError> {
         events_per_ms: arguments.epms,
         epoch_ms: arguments.epoch_ms,
     };
-    let half_time = HalfTime::new(workload.events);
+    let clock = Clock::new(workload.events);
     let cpu_before = machine::cpu_us();
-    let started = Instant::now();
     let outcome = match arguments.peer {
-        Some(peer) => peers::run(peer, workload, usize::from(arguments.workers), &half_time)?,
-        None => run_job(arguments, workload, &half_time)?,
+        Some(peer) => peers::run(peer, workload, usize::from(arguments.workers), &clock)?,
+        None => run_job(arguments, workload, &clock)?,
     };
     let ended = Instant::now();
-    let secs = (ended - started).as_secs_f64();
-    let second_half = half_time.at().map_or(secs, |at| (ended - at).as_secs_f64());
+    let since = |at: Option<Instant>| at.map_or(0.0, |at| (ended - at).as_secs_f64());
+    let (secs, second_half) = (since(clock.started()), since(clock.half_at()));
     let cpu_us = cpu_before.zip(machine::cpu_us()).map(|(before, after)| (after - before) as f64);
     let measured = Measured {
         secs,
@@ -150,7 +155,7 @@ pub fn run(arguments: &EngineArguments) -> Result<u8, CommandError> {
 fn run_job(
     arguments: &EngineArguments,
     workload: Workload,
-    half_time: &Arc<HalfTime>,
+    clock: &Arc<Clock>,
 ) -> Result<Outcome, CommandError> {
     let config = JobConfig {
         name: "bench engine".to_string(),
@@ -158,16 +163,18 @@ fn run_job(
         strategy: arguments.strategy,
         backend: arguments.backend,
         memory_bytes: arguments.memory.as_u64() as usize,
+        cache_bytes: arguments.cache.map(|size| size.as_u64() as usize),
+        run_ahead: RunAhead { events: arguments.max_in_flight, ..RunAhead::default() },
         direct_io: arguments.direct_io,
         state_dir: arguments.state_dir.clone(),
         ..JobConfig::default()
     };
     let sums: Arc<(AtomicU64, AtomicU64)> = Arc::default();
-    let (shown, half_time) = (Arc::clone(&sums), Arc::clone(half_time));
+    let (shown, clock) = (Arc::clone(&sums), Arc::clone(clock));
     let vsize = arguments.vsize as usize;
     let report = Runner::new(config, OutputOptions::default()).run(move |job| {
-        let half_time = Arc::clone(&half_time);
-        running_count(job, workload, vsize, half_time, Arc::clone(&shown));
+        let clock = Arc::clone(&clock);
+        running_count(job, workload, vsize, clock, Arc::clone(&shown));
     })?;
     log::info!("{:?}", report.metrics.all_states());
     Ok(Outcome { out: sums.0.load(Ordering::Relaxed), checksum: sums.1.load(Ordering::Relaxed) })
@@ -178,10 +185,10 @@ fn running_count(
     job: &Job<'_>,
     workload: Workload,
     vsize: usize,
-    half_time: Arc<HalfTime>,
+    clock: Arc<Clock>,
     sums: Arc<(AtomicU64, AtomicU64)>,
 ) {
-    let partition = WorkloadPartition::new(workload, job.worker(), job.workers(), half_time);
+    let partition = WorkloadPartition::new(workload, job.worker(), job.workers(), clock);
     let events = job.source("events", vec![Box::new(partition) as Box<dyn Partition<(u64, ())>>]);
     let add = move |counts: &mut dyn Iterator<Item = u64>| {
         let (out, sum) = counts.fold((0, 0u64), |(out, sum), count| (out + 1, sum.wrapping_add(count)));

@@ -1,7 +1,7 @@
 //! What else could run a workload on this machine, for comparison in one breath.
 
 use super::engine::Outcome;
-use super::workload_source::{HalfTime, Workload, WorkloadPartition};
+use super::workload_source::{Clock, Workload, WorkloadPartition};
 use crate::cli::CommandError;
 use crate::error::JobError;
 use crate::ingest::{Partition, PartitionStatus};
@@ -28,7 +28,7 @@ pub fn run(
     peer: Peer,
     workload: Workload,
     workers: usize,
-    half_time: &Arc<HalfTime>,
+    clock: &Arc<Clock>,
 ) -> Result<Outcome, CommandError> {
     let Peer::Hashmap = peer;
     let communication = match workers {
@@ -36,7 +36,7 @@ pub fn run(
         workers => timely::CommunicationConfig::Process(workers),
     };
     let config = timely::Config { communication, worker: timely::WorkerConfig::default() };
-    let half_time = Arc::clone(half_time);
+    let clock = Arc::clone(clock);
     let guards = timely::execute(config, move |worker| {
         let mut input = InputHandle::new();
         let sums = std::rc::Rc::new(std::cell::Cell::new((0u64, 0u64)));
@@ -70,7 +70,7 @@ pub fn run(
                 });
         });
         let mut partition =
-            WorkloadPartition::new(workload, worker.index(), worker.peers(), Arc::clone(&half_time));
+            WorkloadPartition::new(workload, worker.index(), worker.peers(), Arc::clone(&clock));
         let mut events: Vec<Event<(u64, ())>> = Vec::new();
         loop {
             let status = partition.read(4096, &mut events).unwrap_or(PartitionStatus::Ended);

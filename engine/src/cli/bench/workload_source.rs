@@ -23,30 +23,48 @@ pub struct Workload {
     pub epoch_ms: u64,
 }
 
-/// Notes when half of the events have been made.
+/// Notes when the first event is made, and when half of them have been.
 #[derive(Debug)]
-pub struct HalfTime {
+pub struct Clock {
     made: AtomicU64,
     half: u64,
-    at: Mutex<Option<Instant>>,
+    started: Mutex<Option<Instant>>,
+    half_at: Mutex<Option<Instant>>,
 }
 
-impl HalfTime {
+impl Clock {
     /// For so many events.
     pub fn new(events: u64) -> Arc<Self> {
-        Arc::new(HalfTime { made: AtomicU64::new(0), half: events / 2, at: Mutex::new(None) })
+        Arc::new(Clock {
+            made: AtomicU64::new(0),
+            half: events / 2,
+            started: Mutex::new(None),
+            half_at: Mutex::new(None),
+        })
+    }
+
+    /// Events are about to be made.
+    fn making(&self) {
+        if self.made.load(Ordering::Relaxed) == 0 {
+            self.started.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
+        }
     }
 
     fn made(&self, events: u64) {
         let before = self.made.fetch_add(events, Ordering::Relaxed);
         if before < self.half && before + events >= self.half {
-            *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            *self.half_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
     }
 
-    /// When it was.
-    pub fn at(&self) -> Option<Instant> {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When the first event was made.
+    pub fn started(&self) -> Option<Instant> {
+        *self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When half of the events had been made.
+    pub fn half_at(&self) -> Option<Instant> {
+        *self.half_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -57,25 +75,26 @@ pub struct WorkloadPartition {
     stride: u64,
     next: u64,
     watermark: Time,
-    half_time: Arc<HalfTime>,
+    clock: Arc<Clock>,
 }
 
 impl WorkloadPartition {
     /// The share of this worker.
-    pub fn new(workload: Workload, worker: usize, workers: usize, half_time: Arc<HalfTime>) -> Self {
+    pub fn new(workload: Workload, worker: usize, workers: usize, clock: Arc<Clock>) -> Self {
         WorkloadPartition {
             workload,
             number: worker as u32,
             stride: workers as u64,
             next: worker as u64,
             watermark: Time::MIN,
-            half_time,
+            clock,
         }
     }
 }
 
 impl Partition<(u64, ())> for WorkloadPartition {
     fn read(&mut self, limit: usize, into: &mut Vec<Event<(u64, ())>>) -> Result<PartitionStatus, JobError> {
+        self.clock.making();
         let Workload { events, keys, zipf, events_per_ms, epoch_ms } = self.workload;
         // The epoch ends with the last event of this partition whose time lies in it.
         let epoch_end_ms = (self.next / events_per_ms / epoch_ms + 1) * epoch_ms;
@@ -92,7 +111,7 @@ impl Partition<(u64, ())> for WorkloadPartition {
             });
             self.next += self.stride;
         }
-        self.half_time.made(left);
+        self.clock.made(left);
         if self.next >= events {
             return Ok(PartitionStatus::Ended);
         }

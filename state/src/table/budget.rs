@@ -1,0 +1,91 @@
+//! Memory for decoded values, shared by the tables of a worker.
+
+use std::cell::Cell;
+
+/// How much the tables of one store may keep beyond a release.
+///
+/// Every table has a fair share; what others leave unused, it may use as well, until they need
+/// it. A limit of 0 keeps nothing: then changes are written through at the end of each release.
+#[derive(Debug, Default)]
+pub struct CacheBudget {
+    limit_bytes: usize,
+    limit_rows: Option<usize>,
+    used_bytes: Cell<usize>,
+    tables: Cell<usize>,
+}
+
+impl CacheBudget {
+    /// A budget of so many bytes.
+    pub fn bytes(limit_bytes: usize) -> Self {
+        CacheBudget { limit_bytes, ..Self::default() }
+    }
+
+    /// A budget of so many rows in each table, whatever their size: for tests of small caches.
+    pub fn rows(limit_rows: usize) -> Self {
+        CacheBudget { limit_bytes: usize::MAX, limit_rows: Some(limit_rows), ..Self::default() }
+    }
+
+    /// The limit in bytes.
+    pub fn limit_bytes(&self) -> usize {
+        self.limit_bytes
+    }
+
+    /// Bytes that the tables hold, by their own account.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.get()
+    }
+
+    /// Whether tables keep values beyond a release.
+    pub fn keeps_values(&self) -> bool {
+        self.limit_bytes > 0 && self.limit_rows != Some(0)
+    }
+
+    pub(super) fn add_table(&self) {
+        self.tables.set(self.tables.get() + 1);
+    }
+
+    /// A table's account has changed.
+    pub(super) fn account(&self, before_bytes: usize, after_bytes: usize) {
+        self.used_bytes.set((self.used_bytes.get() + after_bytes).saturating_sub(before_bytes));
+    }
+
+    /// How many rows, of this size on average, a table that has `rows` of them has to give up.
+    pub(super) fn excess_rows(&self, rows: usize, row_bytes: usize) -> usize {
+        if let Some(limit) = self.limit_rows {
+            return rows.saturating_sub(limit);
+        }
+        let own = rows * row_bytes;
+        let fair_share = self.limit_bytes / self.tables.get().max(1);
+        let over = self.used_bytes.get().saturating_sub(self.limit_bytes);
+        over.min(own.saturating_sub(fair_share)).div_ceil(row_bytes.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_gives_up_what_is_over_but_never_its_fair_share() {
+        let budget = CacheBudget::bytes(1000);
+        budget.add_table();
+        budget.add_table();
+        budget.account(0, 900);
+        assert_eq!(budget.excess_rows(90, 10), 0, "what others leave, a table may use");
+        budget.account(0, 300);
+        // 200 bytes over: the larger table gives them up, the smaller one nothing.
+        assert_eq!(budget.excess_rows(90, 10), 20);
+        assert_eq!(budget.excess_rows(30, 10), 0);
+        budget.account(900, 600);
+        assert_eq!(budget.excess_rows(60, 10), 0);
+    }
+
+    #[test]
+    fn rows_can_be_limited_as_such() {
+        let budget = CacheBudget::rows(10);
+        assert!(budget.keeps_values());
+        assert_eq!((budget.excess_rows(9, 1), budget.excess_rows(17, 1)), (0, 7));
+        assert!(!CacheBudget::rows(0).keeps_values());
+        assert!(!CacheBudget::bytes(0).keeps_values());
+    }
+}
