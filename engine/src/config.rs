@@ -5,6 +5,7 @@ use std::time::Duration;
 use tidegate_operators::policy::BatchPolicy;
 use tidegate_state::group::KeyGroups;
 use tidegate_state::strategy::ReadStrategy;
+use tidegate_state::table::ReadAhead;
 
 /// Where keyed state lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -60,6 +61,12 @@ pub struct JobConfig {
     /// Memory out of that for decoded values, in bytes; none for half of it, 0 to keep no values
     /// beyond a release.
     pub cache_bytes: Option<usize>,
+    /// Threads that read state beside the workers, all workers together; 0 for none.
+    pub reader_threads: usize,
+    /// Whether the rows of coming releases are read while earlier ones are applied.
+    pub read_ahead: ReadAhead,
+    /// Batched reads use io_uring where the system allows it.
+    pub io_uring: bool,
     /// State files are read and written past the page cache.
     pub direct_io: bool,
     /// Where state files lie; none for a temporary directory that is removed at the end.
@@ -72,7 +79,7 @@ pub struct JobConfig {
 }
 
 impl Default for JobConfig {
-    /// One worker, `auto`, RocksDB in a temporary directory, 256 MiB.
+    /// One worker, `auto`, RocksDB in a temporary directory, 256 MiB, four reader threads.
     fn default() -> Self {
         JobConfig {
             name: "job".to_string(),
@@ -83,6 +90,10 @@ impl Default for JobConfig {
             backend: StateBackend::default(),
             memory_bytes: 256 << 20,
             cache_bytes: None,
+            // What it takes to give a common disk all the work it can do at once.
+            reader_threads: 4,
+            read_ahead: ReadAhead::default(),
+            io_uring: true,
             direct_io: false,
             state_dir: None,
             run_ahead: RunAhead::default(),

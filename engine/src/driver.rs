@@ -12,19 +12,21 @@
 
 use crate::container::EventDistributor;
 use crate::error::JobError;
-use crate::job::Job;
+use crate::job::{Job, Shared};
 use crate::metrics::OperatorMetrics;
 use crate::moment::Moment;
 use crate::stream::{Data, EventStream};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 use tidegate_operators::event::Event;
 use tidegate_operators::frontier::Frontier;
-use tidegate_operators::keyed::Keyed;
+use tidegate_operators::keyed::{Keyed, Progress};
 use tidegate_operators::logic::Logic;
 use tidegate_state::error::StateError;
 use tidegate_state::key::StateKey;
+use tidegate_state::readers::Waker;
 use timely::dataflow::channels::pact::DistributorPact;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
@@ -71,6 +73,16 @@ where
         }
     };
     let metrics = job.operator_metrics(name);
+    let shared = Rc::clone(&job.shared);
+    if let Some(keyed) = &mut keyed {
+        let address = builder.operator_info().address.to_vec();
+        let activator = job.scope.worker().sync_activator_for(address);
+        let waker: Waker = Arc::new(move || {
+            // A worker that is gone waits for nothing.
+            let _ = activator.activate();
+        });
+        keyed.set_waker(&waker);
+    }
     let stash_bytes = job.live().stash_meter(size_of::<Event<(L::Key, L::Input)>>());
 
     builder.build(move |mut capabilities| {
@@ -79,6 +91,7 @@ where
         drop(capabilities);
         let mut held: CapabilitySet<Moment> = CapabilitySet::new();
         let mut stash_bytes = stash_bytes;
+        let mut waits = Waits::new(&shared);
         move |frontiers| {
             if failure.happened() {
                 keyed = None;
@@ -90,6 +103,7 @@ where
                 worked_off = None;
                 return;
             };
+            let mut outcome = Ok(());
             {
                 let mut late = late.activate();
                 input.for_each(|capability, events| {
@@ -99,38 +113,69 @@ where
                         }
                     }
                     let mut late = late.session(&capability);
-                    for event in events.drain(..) {
-                        if let Some(refused) = operator_state.accept(event) {
-                            late.give(refused);
-                        }
+                    let taken = operator_state.accept_all(events.drain(..), |refused| late.give(refused));
+                    shared.worked();
+                    if let (Err(error), Ok(())) = (taken, &outcome) {
+                        outcome = Err(error);
                     }
                 });
             }
             let (round, frontier) = Moment::of_frontier(frontiers[0].frontier());
-            let outcome = {
+            let released = operator_state.statistics().events_released;
+            let outcome = outcome.and_then(|()| {
                 let mut results = results.activate();
                 let mut session = results.session(&held);
                 measured(&metrics, operator_state, |keyed| {
                     keyed.advance(frontier, |events| {
+                        shared.worked();
                         session.give_container(events);
                         // What comes back is a used container, or nothing.
                         events.clear();
                     })
                 })
-            };
-            stash_bytes.set(operator_state.stashed());
-            if let Err(source) = outcome {
-                failure.report(JobError::State { operator: operator.clone(), source: Box::new(source) });
-                keyed = None;
-                held = CapabilitySet::new();
-                worked_off = None;
-                return;
+            });
+            if operator_state.statistics().events_released != released {
+                shared.worked();
             }
+            stash_bytes.set(operator_state.stashed());
+            let progress = match outcome {
+                Ok(progress) => progress,
+                Err(source) => {
+                    failure.report(JobError::State { operator: operator.clone(), source: Box::new(source) });
+                    keyed = None;
+                    held = CapabilitySet::new();
+                    worked_off = None;
+                    return;
+                }
+            };
             hold(&mut held, operator_state.earliest_result(), round);
-            follow(&mut worked_off, round, frontier);
+            waits.set(progress == Progress::Waiting);
+            if progress == Progress::Done {
+                follow(&mut worked_off, round, frontier);
+            }
         }
     });
     KeyedOutputs { results: results_stream, late: late_stream }
+}
+
+/// Whether an operator waits for reads, as its worker counts it.
+struct Waits {
+    shared: Rc<Shared>,
+    waiting: bool,
+}
+
+impl Waits {
+    fn new(shared: &Rc<Shared>) -> Self {
+        Waits { shared: Rc::clone(shared), waiting: false }
+    }
+
+    fn set(&mut self, waiting: bool) {
+        if self.waiting != waiting {
+            let others = self.shared.waiting.get() - usize::from(self.waiting);
+            self.shared.waiting.set(others + usize::from(waiting));
+            self.waiting = waiting;
+        }
+    }
 }
 
 /// The worker of an event, by the key group of its key.
@@ -145,15 +190,14 @@ fn route_by_key<'s, K: StateKey, V>(job: &Job<'s>) -> impl FnMut(&Event<(K, V)>)
 fn measured<L: Logic>(
     metrics: &Rc<RefCell<OperatorMetrics>>,
     keyed: &mut Keyed<L>,
-    advance: impl FnOnce(&mut Keyed<L>) -> Result<(), StateError>,
-) -> Result<(), StateError> {
+    advance: impl FnOnce(&mut Keyed<L>) -> Result<Progress, StateError>,
+) -> Result<Progress, StateError> {
     let before = keyed.statistics().releases;
     let started = Instant::now();
     let outcome = advance(keyed);
     let statistics = keyed.statistics();
     if statistics.releases > before {
-        let calls = keyed.calls_chosen();
-        metrics.borrow_mut().released(started.elapsed(), statistics, calls);
+        metrics.borrow_mut().released(started.elapsed(), statistics);
     } else {
         metrics.borrow_mut().statistics = statistics;
     }

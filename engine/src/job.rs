@@ -28,8 +28,19 @@ pub(crate) struct Shared {
     pub sunk: ProbeHandle<Moment>,
     /// Keyed operators of the job so far.
     pub keyed_operators: Cell<usize>,
+    /// Keyed operators that wait for reads right now.
+    pub waiting: Cell<usize>,
+    /// Grows whenever something useful was done, to tell work from waiting.
+    pub turns: Cell<u64>,
     /// Source partitions of the job so far, over all workers.
     pub partitions: Cell<u32>,
+}
+
+impl Shared {
+    /// Notes that something useful was done.
+    pub fn worked(&self) {
+        self.turns.set(self.turns.get().wrapping_add(1));
+    }
 }
 
 /// A job under construction.

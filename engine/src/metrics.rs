@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_operators::event::Time;
 use tidegate_operators::keyed::OperatorStatistics;
+use tidegate_state::planner::PlanReport;
 use tidegate_state::statistics::AccessStatistics;
 
 /// One keyed operator, on one worker or on all.
@@ -17,10 +18,6 @@ pub struct OperatorMetrics {
     pub statistics: OperatorStatistics,
     /// Time of each release, from the read set to the commit, in nanoseconds.
     pub release_ns: Histogram<u64>,
-    /// Reads that went by gets.
-    pub reads_by_gets: u64,
-    /// Reads that went by a batched read.
-    pub reads_by_batch: u64,
 }
 
 impl Default for OperatorMetrics {
@@ -29,17 +26,14 @@ impl Default for OperatorMetrics {
             statistics: OperatorStatistics::default(),
             // Two significant digits are finer than what a release's time repeats to.
             release_ns: Histogram::new(2).expect("two digits are within the histogram's range"),
-            reads_by_gets: 0,
-            reads_by_batch: 0,
         }
     }
 }
 
 impl OperatorMetrics {
     /// Notes a release.
-    pub(crate) fn released(&mut self, took: Duration, statistics: OperatorStatistics, calls: (u64, u64)) {
+    pub(crate) fn released(&mut self, took: Duration, statistics: OperatorStatistics) {
         self.statistics = statistics;
-        (self.reads_by_gets, self.reads_by_batch) = calls;
         // The histogram grows to whatever is recorded.
         self.release_ns.record(took.as_nanos() as u64).ok();
     }
@@ -47,8 +41,6 @@ impl OperatorMetrics {
     fn add(&mut self, other: &OperatorMetrics) {
         self.statistics += other.statistics;
         self.release_ns.add(&other.release_ns).ok();
-        self.reads_by_gets += other.reads_by_gets;
-        self.reads_by_batch += other.reads_by_batch;
     }
 }
 
@@ -97,6 +89,11 @@ pub struct Metrics {
     pub operators: BTreeMap<String, OperatorMetrics>,
     /// Accesses by operator and state name.
     pub states: BTreeMap<String, AccessStatistics>,
+    /// How the reads of each state were carried out, and why: one report for each worker.
+    pub plans: BTreeMap<String, Vec<PlanReport>>,
+    /// Time that workers had nothing to do but to wait for reads, in nanoseconds. (Time in reads
+    /// that workers did themselves is with the states.)
+    pub read_wait_ns: u64,
     /// Sources by name.
     pub sources: BTreeMap<String, SourceMetrics>,
     /// Sinks by name.
@@ -112,6 +109,10 @@ impl Metrics {
         for (name, state) in &other.states {
             *self.states.entry(name.clone()).or_default() += *state;
         }
+        for (name, plans) in &other.plans {
+            self.plans.entry(name.clone()).or_default().extend(plans.iter().cloned());
+        }
+        self.read_wait_ns += other.read_wait_ns;
         for (name, source) in &other.sources {
             self.sources.entry(name.clone()).or_default().add(source);
         }
@@ -218,6 +219,7 @@ pub(crate) struct WorkerMetrics {
     pub operators: Vec<(String, SharedOperator)>,
     pub sources: Vec<(String, SharedSource)>,
     pub sinks: Vec<(String, SharedSink)>,
+    pub read_wait: Duration,
 }
 
 impl WorkerMetrics {
@@ -236,6 +238,10 @@ impl WorkerMetrics {
         for (name, statistics) in store.statistics() {
             metrics.states.insert(name.to_string(), statistics);
         }
+        for (name, plan) in store.plan_reports() {
+            metrics.plans.insert(name.to_string(), vec![plan]);
+        }
+        metrics.read_wait_ns = self.read_wait.as_nanos() as u64;
         metrics
     }
 }

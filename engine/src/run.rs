@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use tidegate_state::directory::StateDirectory;
 use tidegate_state::error::StateError;
 use tidegate_state::memory::MemoryBackend;
+use tidegate_state::readers::ReaderOptions;
 use tidegate_state::rocks::{RocksBackend, RocksOptions};
 use tidegate_state::store::Store;
 use tidegate_state::table::CacheBudget;
@@ -203,6 +204,8 @@ fn work_on(
         worked_off: ProbeHandle::new(),
         sunk: ProbeHandle::new(),
         keyed_operators: Cell::new(0),
+        waiting: Cell::new(0),
+        turns: Cell::new(0),
         partitions: Cell::new(0),
     });
     worker.dataflow::<Moment, _, _>(|scope| {
@@ -210,11 +213,25 @@ fn work_on(
         build(&job);
         job.write_late_rows();
     });
-    while !failure.happened() && worker.step_or_park(Some(LONGEST_NAP)) {}
+    while !failure.happened() && step(worker, &shared) {}
     if failure.happened() {
         drop_dataflows(worker);
     }
     shared.metrics.borrow().report(&store)
+}
+
+/// One step of the dataflow, or a nap until there is something to do; false when all is done.
+/// Time in which nothing was done but to wait for reads is noted.
+fn step(worker: &mut Worker, shared: &Shared) -> bool {
+    if shared.waiting.get() == 0 {
+        return worker.step_or_park(Some(LONGEST_NAP));
+    }
+    let (turns, started) = (shared.turns.get(), Instant::now());
+    let goes_on = worker.step_or_park(Some(LONGEST_NAP));
+    if shared.turns.get() == turns {
+        shared.metrics.borrow_mut().read_wait += started.elapsed();
+    }
+    goes_on
 }
 
 fn drop_dataflows(worker: &mut Worker) {
@@ -234,10 +251,12 @@ fn open_store(
         None => Store::new(MemoryBackend::new(), config.groups),
         Some(directory) => {
             let memory_bytes = config.memory_bytes.saturating_sub(cache_bytes) / workers;
-            let options = RocksOptions { memory_bytes, direct_io: config.direct_io };
+            let options =
+                RocksOptions { memory_bytes, direct_io: config.direct_io, io_uring: config.io_uring };
             let path = directory.join(format!("worker-{worker:03}"));
             Store::new(RocksBackend::open(&path, &options)?, config.groups)
         }
     };
-    Ok(store.with_cache(CacheBudget::bytes(cache_bytes / workers)))
+    let readers = ReaderOptions::new(config.reader_threads.div_ceil(workers), config.read_ahead);
+    Ok(store.with_cache(CacheBudget::bytes(cache_bytes / workers)).with_readers(readers))
 }

@@ -195,7 +195,7 @@ fn f15_a_failed_read_ends_the_job_and_names_state_and_key() {
         for strategy in ReadStrategy::ALL {
             let unreadable = key.clone();
             let error = run_with_faults(workers, strategy, move |faults| {
-                *faults.unreadable_key.borrow_mut() = Some(unreadable.clone());
+                faults.set_unreadable_key(Some(unreadable.clone()));
             });
             let message = error.to_string();
             assert!(message.contains("count/value"), "{message}");
@@ -209,7 +209,7 @@ fn f15_a_failed_read_ends_the_job_and_names_state_and_key() {
 fn f20_a_full_disk_ends_the_job_and_says_what_to_do() {
     for workers in [1, 2] {
         for strategy in ReadStrategy::ALL {
-            let error = run_with_faults(workers, strategy, |faults| faults.commits_left.set(Some(0)));
+            let error = run_with_faults(workers, strategy, |faults| faults.set_commits_left(Some(0)));
             let message = error.to_string();
             assert!(message.contains("no space left") && message.contains("make room"), "{message}");
         }

@@ -146,7 +146,7 @@ fn wrong_usage_is_status_2_and_names_the_option() {
         (vec!["--epoch-records", "0"], "--epoch-records"),
         (vec!["--batch-keys", "0"], "--batch-keys"),
         (vec!["--workers", "0"], "--workers"),
-        (vec!["--strategy", "multi"], "per-record, dedup, multiget, auto"),
+        (vec!["--strategy", "multi"], "per-record, dedup, multiget, threads, auto"),
         (vec!["--memory", "lots"], "--memory"),
         (vec!["--speed", "0"], "--speed"),
     ] {

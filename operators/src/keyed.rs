@@ -8,8 +8,10 @@ use crate::stash::Stash;
 use std::rc::Rc;
 use tidegate_state::batch::ChangeBatch;
 use tidegate_state::error::StateError;
+use tidegate_state::readers::Waker;
 use tidegate_state::store::Store;
 use tidegate_state::strategy::ReadStrategy;
+use tidegate_state::table::StateTable;
 
 /// Outputs are handed on in pieces of this many events.
 const OUTPUT_EVENTS: usize = 512;
@@ -49,7 +51,28 @@ impl std::ops::AddAssign for OperatorStatistics {
     }
 }
 
+/// How far an operator has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Everything that the frontier is past has been released.
+    Done,
+    /// Reader threads are at work for a release. They call the waker; then it goes on.
+    Waiting,
+}
+
 type KeyedEvent<L> = Event<(<L as Logic>::Key, <L as Logic>::Input)>;
+
+/// A release that is under way, and may be waiting for reads.
+#[derive(Debug, Clone, Copy)]
+struct Release {
+    /// The least time of its events.
+    earliest: Time,
+    events: usize,
+    /// The chunk that is being worked off.
+    chunk: usize,
+    /// Whether that chunk's rows have been declared, and their reads started.
+    declared: bool,
+}
 
 /// An operator with its logic, its stash and its access to the store. It knows frontiers, and
 /// nothing of who reports them.
@@ -62,6 +85,8 @@ pub struct Keyed<L: Logic> {
     due: Vec<KeyedEvent<L>>,
     chunks: Vec<Vec<KeyedEvent<L>>>,
     chunker: Chunker,
+    /// The release that is under way.
+    release: Option<Release>,
     reads: Vec<L::Reads>,
     outputs: Vec<Event<L::Output>>,
     changes: ChangeBatch,
@@ -80,6 +105,7 @@ impl<L: Logic> Keyed<L> {
             due: Vec::new(),
             chunks: Vec::new(),
             chunker: Chunker::default(),
+            release: None,
             reads: Vec::new(),
             outputs: Vec::new(),
             changes: ChangeBatch::new(),
@@ -90,19 +116,80 @@ impl<L: Logic> Keyed<L> {
     /// Takes an event into the stash, or gives it back where it came too late.
     #[inline]
     pub fn accept(&mut self, event: KeyedEvent<L>) -> Option<KeyedEvent<L>> {
+        match self.accept_if_in_time(event) {
+            Ok(event) => {
+                self.stash.push(event);
+                None
+            }
+            Err(event) => Some(event),
+        }
+    }
+
+    #[inline]
+    fn accept_if_in_time(&mut self, event: KeyedEvent<L>) -> Result<KeyedEvent<L>, KeyedEvent<L>> {
         if let Some(watermark) = event.rank.missed_watermark()
             && self.logic.is_too_late(event.time, watermark)
         {
             self.statistics.events_late += 1;
-            return Some(event);
+            return Err(event);
         }
         self.statistics.events_stashed += 1;
-        self.stash.push(event);
-        None
+        Ok(event)
+    }
+
+    /// Takes events, shows those that came too late to `refuse`, and lets the rows of the others
+    /// be read ahead where that is worth it.
+    ///
+    /// # Errors
+    /// A [`StateError`] where rows cannot be read ahead.
+    pub fn accept_all(
+        &mut self,
+        events: impl Iterator<Item = KeyedEvent<L>>,
+        mut refuse: impl FnMut(KeyedEvent<L>),
+    ) -> Result<(), StateError> {
+        let mut ahead = false;
+        self.logic.for_each_table(&mut |table| {
+            ahead |= table.reads_ahead();
+            Ok(())
+        })?;
+        if !ahead {
+            events.filter_map(|event| self.accept(event)).for_each(refuse);
+            return Ok(());
+        }
+        // What is read from here on must see what was changed so far.
+        self.store.commit(&mut self.changes)?;
+        self.begin_ahead()?;
+        for event in events {
+            match self.accept_if_in_time(event) {
+                Ok(event) => {
+                    self.logic.declare(&event);
+                    self.stash.push(event);
+                }
+                Err(event) => refuse(event),
+            }
+        }
+        self.logic.for_each_table(&mut |table| table.end_ahead(&self.store))
+    }
+
+    fn begin_ahead(&mut self) -> Result<(), StateError> {
+        self.logic.for_each_table(&mut |table| {
+            table.begin_ahead();
+            Ok(())
+        })
+    }
+
+    /// Tells the tables whom to call when reads by other threads are done.
+    pub fn set_waker(&mut self, waker: &Waker) {
+        // The visitor never fails.
+        let _ = self.logic.for_each_table(&mut |table| {
+            table.set_waker(waker.clone());
+            Ok(())
+        });
     }
 
     /// Releases what the frontier is past, and hands on the results in pieces. `emit` takes the
-    /// events out of the vector it is shown.
+    /// events out of the vector it is shown. Where reads are under way in other threads, it
+    /// comes back without waiting for them.
     ///
     /// # Errors
     /// The first [`StateError`]; the operator is of no use after it.
@@ -110,53 +197,58 @@ impl<L: Logic> Keyed<L> {
         &mut self,
         frontier: Frontier,
         mut emit: impl FnMut(&mut Vec<Event<L::Output>>),
-    ) -> Result<(), StateError> {
+    ) -> Result<Progress, StateError> {
         self.statistics.largest_stash = self.statistics.largest_stash.max(self.stash.len() as u64);
+        // What has become due while a release waited is the next release.
+        while self.release.is_some() || self.begin_release(frontier) {
+            if self.strategy == ReadStrategy::PerRecord {
+                self.release_by_record(&mut emit)?;
+            } else if self.release_by_chunk(&mut emit)? == Progress::Waiting {
+                return Ok(Progress::Waiting);
+            }
+            self.release = None;
+            if !self.outputs.is_empty() {
+                emit(&mut self.outputs);
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Takes what is due out of the stash; tells whether there is anything.
+    fn begin_release(&mut self, frontier: Frontier) -> bool {
         self.stash.release(frontier, &mut self.due);
-        if self.due.is_empty() {
-            return Ok(());
-        }
-        let released = self.due.len() as u64;
-        self.statistics.events_released += released;
+        let Some(first) = self.due.first() else { return false };
+        let (earliest, events) = (first.time, self.due.len());
+        self.release = Some(Release { earliest, events, chunk: 0, declared: false });
+        self.statistics.events_released += events as u64;
         self.statistics.releases += 1;
-        self.statistics.largest_release = self.statistics.largest_release.max(released);
+        self.statistics.largest_release = self.statistics.largest_release.max(events as u64);
         if self.strategy == ReadStrategy::PerRecord {
-            self.release_by_record(&mut emit)?;
+            return true;
+        }
+        if self.store.cache_budget().keeps_values() {
+            split_by_events(self.policy, &mut self.due, &mut self.chunks);
         } else {
-            self.release_by_chunk(&mut emit)?;
+            self.chunker.split_by_keys(self.policy, self.store.groups(), &mut self.due, &mut self.chunks);
         }
-        if !self.outputs.is_empty() {
-            emit(&mut self.outputs);
-        }
-        Ok(())
+        true
     }
 
     /// The earliest time at which the operator may still have a result; none where it waits for
     /// nothing.
     pub fn earliest_result(&self) -> Option<Time> {
-        self.stash.earliest()
+        let under_way = self.release.map(|release| release.earliest);
+        under_way.into_iter().chain(self.stash.earliest()).min()
     }
 
-    /// Events that wait in the stash.
+    /// Events that wait in the stash, or in a release that waits.
     pub fn stashed(&self) -> usize {
-        self.stash.len()
+        self.stash.len() + self.release.map_or(0, |release| release.events)
     }
 
     /// What the operator has done so far.
     pub fn statistics(&self) -> OperatorStatistics {
         self.statistics
-    }
-
-    /// How often the reads of its states went by gets, and how often by a batched read.
-    pub fn calls_chosen(&mut self) -> (u64, u64) {
-        let mut sum = (0, 0);
-        // The visitor never fails.
-        let _ = self.logic.for_each_table(&mut |table| {
-            let (gets, batched) = table.calls_chosen();
-            sum = (sum.0 + gets, sum.1 + batched);
-            Ok(())
-        });
-        sum
     }
 
     /// One event after the other: a get, the logic, a put.
@@ -168,7 +260,7 @@ impl<L: Logic> Keyed<L> {
         for event in due.drain(..) {
             self.statistics.chunks += 1;
             let reads = self.logic.declare(&event);
-            self.load()?;
+            self.logic.for_each_table(&mut |table| table.load(&self.store))?;
             self.apply(event, reads, emit)?;
             self.collect()?;
             self.store.commit(&mut self.changes)?;
@@ -181,32 +273,52 @@ impl<L: Logic> Keyed<L> {
     fn release_by_chunk(
         &mut self,
         emit: &mut impl FnMut(&mut Vec<Event<L::Output>>),
-    ) -> Result<(), StateError> {
-        let mut chunks = std::mem::take(&mut self.chunks);
-        if self.store.cache_budget().keeps_values() {
-            split_by_events(self.policy, &mut self.due, &mut chunks);
-        } else {
-            self.chunker.split_by_keys(self.policy, self.store.groups(), &mut self.due, &mut chunks);
-        }
-        let mut reads = std::mem::take(&mut self.reads);
-        for chunk in &mut chunks {
-            if chunk.is_empty() {
-                continue;
+    ) -> Result<Progress, StateError> {
+        while let Some(release) = &mut self.release
+            && release.chunk < self.chunks.len()
+        {
+            let (chunk, declared) = (release.chunk, std::mem::replace(&mut release.declared, true));
+            let mut events = std::mem::take(&mut self.chunks[chunk]);
+            let loaded = match declared {
+                _ if events.is_empty() => true,
+                false => {
+                    self.statistics.chunks += 1;
+                    self.reads.extend(events.iter().map(|event| self.logic.declare(event)));
+                    self.load(|table, store| table.start_load(store))?
+                }
+                true => self.load(|table, store| table.continue_load(store))?,
+            };
+            if !loaded {
+                self.chunks[chunk] = events;
+                return Ok(Progress::Waiting);
             }
-            self.statistics.chunks += 1;
-            reads.extend(chunk.iter().map(|event| self.logic.declare(event)));
-            self.load()?;
-            for (event, reads) in chunk.drain(..).zip(reads.drain(..)) {
-                self.apply(event, reads, emit)?;
-            }
-            self.collect()?;
-            if self.changes.total_bytes() > COMMIT_BYTES {
-                self.store.commit(&mut self.changes)?;
+            self.apply_chunk(&mut events, emit)?;
+            self.chunks[chunk] = events;
+            if let Some(release) = &mut self.release {
+                (release.chunk, release.declared) = (chunk + 1, false);
             }
         }
         self.store.commit(&mut self.changes)?;
+        Ok(Progress::Done)
+    }
+
+    fn apply_chunk(
+        &mut self,
+        events: &mut Vec<KeyedEvent<L>>,
+        emit: &mut impl FnMut(&mut Vec<Event<L::Output>>),
+    ) -> Result<(), StateError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let mut reads = std::mem::take(&mut self.reads);
+        for (event, reads) in events.drain(..).zip(reads.drain(..)) {
+            self.apply(event, reads, emit)?;
+        }
         self.reads = reads;
-        self.chunks = chunks;
+        self.collect()?;
+        if self.changes.total_bytes() > COMMIT_BYTES {
+            self.store.commit(&mut self.changes)?;
+        }
         Ok(())
     }
 
@@ -229,8 +341,17 @@ impl<L: Logic> Keyed<L> {
         Ok(())
     }
 
-    fn load(&mut self) -> Result<(), StateError> {
-        self.logic.for_each_table(&mut |table| table.load(&self.store))
+    /// Starts to load the tables, or goes on with it; tells whether all of them are loaded.
+    fn load(
+        &mut self,
+        step: impl Fn(&mut dyn StateTable, &Store) -> Result<bool, StateError>,
+    ) -> Result<bool, StateError> {
+        let mut loaded = true;
+        self.logic.for_each_table(&mut |table| {
+            loaded &= step(table, &self.store)?;
+            Ok(())
+        })?;
+        Ok(loaded)
     }
 
     fn collect(&mut self) -> Result<(), StateError> {

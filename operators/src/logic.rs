@@ -27,7 +27,9 @@ pub type TableVisitor<'a> = dyn FnMut(&mut dyn StateTable) -> Result<(), StateEr
 /// all slots are void. Events come in the order of (time, rank); all events of a key of one
 /// release are in one chunk. A logic looks at the rows of its event's key only.
 ///
-/// Under the strategy `per-record` a chunk is one event. A logic must not be able to tell.
+/// Under the strategy `per-record` a chunk is one event. Rows may be read ahead: then `declare` is
+/// called when an event arrives, long before its release and in any order, and once more for the
+/// release; what the early call returns is thrown away. A logic must not be able to tell.
 pub trait Logic {
     /// What records are grouped by.
     type Key: RowKey;

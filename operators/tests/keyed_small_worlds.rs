@@ -8,7 +8,7 @@ use tidegate_operators::aggregate;
 use tidegate_operators::event::{Event, Rank};
 use tidegate_operators::fold::Fold;
 use tidegate_operators::frontier::Frontier;
-use tidegate_operators::keyed::Keyed;
+use tidegate_operators::keyed::{Keyed, Progress};
 use tidegate_operators::policy::BatchPolicy;
 use tidegate_state::backend::StateName;
 use tidegate_state::group::KeyGroups;
@@ -63,7 +63,7 @@ fn run(script: &[Step], strategy: ReadStrategy, keys_per_chunk: usize, cached_ro
     let (mut rows, mut late) = (Vec::new(), Vec::new());
     let mut advance = |keyed: &mut Keyed<_>, to: Frontier, held: i64| {
         let promised = keyed.earliest_result();
-        keyed
+        let progress = keyed
             .advance(to, |events| {
                 for Event { time, data: (key, text), .. } in events.drain(..) {
                     assert!(promised.is_some_and(|promised| promised <= time), "a result behind the promise");
@@ -72,6 +72,7 @@ fn run(script: &[Step], strategy: ReadStrategy, keys_per_chunk: usize, cached_ro
                 }
             })
             .unwrap();
+        assert_eq!(progress, Progress::Done, "there is nobody to wait for");
         assert!(keyed.earliest_result().is_none_or(|earliest| !to.is_past(earliest)));
     };
     for (place, step) in script.iter().enumerate() {

@@ -3,20 +3,23 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::time::Duration;
 use tidegate_operators::event::{Event, Time};
 use tidegate_operators::frontier::Frontier;
-use tidegate_operators::keyed::Keyed;
+use tidegate_operators::keyed::{Keyed, Progress};
 use tidegate_operators::policy::BatchPolicy;
 use tidegate_operators::process::{Emitter, Process, ProcessLogic};
 use tidegate_state::backend::Backend;
 use tidegate_state::error::StateError;
+use tidegate_state::fault::FaultyBackend;
 use tidegate_state::group::KeyGroups;
 use tidegate_state::keyed::{ListState, MapState, States, ValueState};
 use tidegate_state::memory::MemoryBackend;
+use tidegate_state::readers::ReaderOptions;
 use tidegate_state::rocks::{RocksBackend, RocksOptions};
 use tidegate_state::store::Store;
 use tidegate_state::strategy::ReadStrategy;
-use tidegate_state::table::CacheBudget;
+use tidegate_state::table::{CacheBudget, ReadAhead};
 
 /// What a record tells the process function to do.
 #[derive(Debug, Clone)]
@@ -116,6 +119,7 @@ fn model(mut records: Vec<(i64, u64, String, Command)>) -> Vec<(i64, String, Str
     rows
 }
 
+#[allow(clippy::too_many_arguments)]
 fn run(
     backend: impl Backend + 'static,
     records: &[(i64, u64, String, Command)],
@@ -124,8 +128,11 @@ fn run(
     keys_per_chunk: usize,
     forgetful: u8,
     cached_rows: usize,
+    readers: ReaderOptions,
 ) -> Vec<(i64, String, String)> {
-    let store = Store::new(backend, KeyGroups::default()).with_cache(CacheBudget::rows(cached_rows));
+    let store = Store::new(backend, KeyGroups::default())
+        .with_cache(CacheBudget::rows(cached_rows))
+        .with_readers(readers);
     let store = Rc::new(store);
     let states = States::new(Rc::clone(&store), "interpreter", strategy);
     let logic = ProcessLogic::open(states, |states| {
@@ -139,35 +146,51 @@ fn run(
     .unwrap();
     let mut keyed = Keyed::new(logic, Rc::clone(&store), strategy, BatchPolicy { keys_per_chunk });
     let mut rows = Vec::new();
-    let mut advance = |keyed: &mut Keyed<_>, frontier| {
-        keyed
-            .advance(frontier, |events| {
+    // Goes on as far as it goes without waiting, or to the end.
+    let mut advance = |keyed: &mut Keyed<_>, frontier, to_the_end: bool| {
+        loop {
+            let progress = keyed.advance(frontier, |events| {
                 rows.extend(
                     events.drain(..).map(|Event { time, rank, data: (key, row) }| (time, rank, key, row)),
                 );
-            })
-            .unwrap();
+            });
+            if progress.unwrap() == Progress::Done || !to_the_end {
+                return;
+            }
+        }
     };
     let mut arrived = 0;
     for &step in steps {
         let until = (arrived + step).min(records.len());
-        for (time, position, key, command) in &records[arrived..until] {
-            keyed.accept(Event::new(*time, 0, *position, (key.clone(), command.clone())));
-        }
+        accept(&mut keyed, &records[arrived..until]);
         arrived = until;
         // The frontier may go up to the least time that is still to come.
         match records[arrived..].iter().map(|&(time, ..)| time).min() {
-            Some(least) => advance(&mut keyed, Frontier::At(least)),
-            None => advance(&mut keyed, Frontier::Ended),
+            Some(least) => advance(&mut keyed, Frontier::At(least), step % 3 == 0),
+            None => advance(&mut keyed, Frontier::Ended, true),
         }
     }
-    for (time, position, key, command) in &records[arrived..] {
-        keyed.accept(Event::new(*time, 0, *position, (key.clone(), command.clone())));
-    }
-    advance(&mut keyed, Frontier::Ended);
+    accept(&mut keyed, &records[arrived..]);
+    advance(&mut keyed, Frontier::Ended, true);
     // Stable: rows of one record stay in the order in which they were issued.
     rows.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     rows.into_iter().map(|(time, _, key, row)| (time, key, row)).collect()
+}
+
+fn accept(keyed: &mut Keyed<ProcessLogic<Interpreter>>, records: &[(i64, u64, String, Command)]) {
+    let events = records.iter().map(|(time, position, key, command)| {
+        Event::new(*time, 0, *position, (key.clone(), command.clone()))
+    });
+    keyed.accept_all(events, |_| panic!("no record is late")).unwrap();
+}
+
+/// No threads; threads that are worth it from the first key on; and rows read ahead.
+fn readers() -> impl Strategy<Value = ReaderOptions> {
+    prop_oneof![
+        Just(ReaderOptions::default()),
+        Just(ReaderOptions { least_keys: 1, ..ReaderOptions::new(2, ReadAhead::Off) }),
+        Just(ReaderOptions { least_keys: 1, ..ReaderOptions::new(2, ReadAhead::On) }),
+    ]
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -202,10 +225,14 @@ proptest! {
         keys_per_chunk in prop_oneof![1usize..6, Just(4096)],
         forgetful in 0u8..9,
         cached_rows in prop_oneof![Just(0usize), Just(1), Just(10), Just(1000)],
+        readers in readers(),
     ) {
         let expected = model(records.clone());
         for strategy in ReadStrategy::ALL {
-            let rows = run(MemoryBackend::new(), &records, &steps, strategy, keys_per_chunk, forgetful, cached_rows);
+            let (backend, faults) = FaultyBackend::new(MemoryBackend::new());
+            faults.set_longest_delay(Duration::from_micros(100));
+            let rows =
+                run(backend, &records, &steps, strategy, keys_per_chunk, forgetful, cached_rows, readers);
             prop_assert_eq!(&rows, &expected, "{} in memory", strategy);
         }
     }
@@ -220,12 +247,14 @@ proptest! {
         keys_per_chunk in prop_oneof![1usize..6, Just(4096)],
         forgetful in 0u8..9,
         cached_rows in prop_oneof![Just(0usize), Just(1), Just(10), Just(1000)],
+        readers in readers(),
     ) {
         let expected = model(records.clone());
         for strategy in ReadStrategy::ALL {
             let directory = tempfile::tempdir().unwrap();
             let backend = RocksBackend::open(directory.path(), &RocksOptions::default()).unwrap();
-            let rows = run(backend, &records, &steps, strategy, keys_per_chunk, forgetful, cached_rows);
+            let rows =
+                run(backend, &records, &steps, strategy, keys_per_chunk, forgetful, cached_rows, readers);
             prop_assert_eq!(&rows, &expected, "{} in RocksDB", strategy);
         }
     }

@@ -5,6 +5,7 @@ use crate::batch::ChangeBatch;
 use crate::error::BackendError;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A state within a store, as numbered by [`Backend::open_state`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +76,25 @@ pub struct BatchReadError {
     pub error: BackendError,
 }
 
+/// Reads one state from any thread.
+///
+/// # Contract
+///
+/// A read sees all commits that had returned before it was asked for, and may or may not see
+/// those that are made while it runs: whoever commits a row while a read of it is on its way
+/// must not take the answer for the row's value.
+pub trait StateReader: Send + Sync {
+    /// As [`Backend::multi_get`].
+    ///
+    /// # Errors
+    /// As [`Backend::multi_get`].
+    fn multi_get(
+        &self,
+        keys: &KeyArena,
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), BatchReadError>;
+}
+
 /// One worker's store: spaces of rows, each ordered by the bytes of its keys.
 ///
 /// # Contract
@@ -119,6 +139,18 @@ pub trait Backend {
         keys: &KeyArena,
         visit: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), BatchReadError>;
+
+    /// Whether [`multi_get`](Self::multi_get) is more than one get after the other here. (RocksDB
+    /// needs io_uring for that, which some systems refuse.)
+    fn reads_in_batches(&self) -> bool {
+        true
+    }
+
+    /// A way to read a state from other threads while the worker goes on; none where the
+    /// backend has none.
+    fn reader(&self, _state: StateId) -> Option<Arc<dyn StateReader>> {
+        None
+    }
 
     /// Shows the rows of a range to `visit`, in order.
     ///

@@ -10,7 +10,8 @@
 //! | [`backend`] | what is asked of a store; [`memory`], `rocks` and [`fault`] answer it |
 //! | [`directory`] | the directory of a job's stores, owned by one job at a time |
 //! | [`store`] | a worker's store: errors with names, [`statistics`], poison after a failed commit |
-//! | [`strategy`] | how the reads of a release reach the store |
+//! | [`readers`] | threads that read beside the worker |
+//! | [`strategy`], [`planner`] | how the reads of a release reach the store, and how `auto` decides |
 //! | [`table`] | the view of a release: values read, and changes on top of them |
 //! | [`keyed`] | value, list and map of the current key, on tables |
 //!
@@ -27,9 +28,13 @@ pub mod directory;
 pub mod error;
 pub mod fault;
 pub mod group;
+#[cfg(feature = "rocksdb")]
+pub mod io_uring;
 pub mod key;
 pub mod keyed;
 pub mod memory;
+pub mod planner;
+pub mod readers;
 #[cfg(feature = "rocksdb")]
 pub mod rocks;
 pub mod row;

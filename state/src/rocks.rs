@@ -5,9 +5,10 @@
 //! measurement, it says so.
 
 use crate::arena::KeyArena;
-use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName};
+use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName, StateReader};
 use crate::batch::{Change, ChangeBatch};
 use crate::error::{BackendError, BackendErrorKind, StateError};
+use crate::io_uring;
 use rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor,
     CompactOptions, DBCompressionType, DBWithThreadMode, FlushOptions, MultiThreaded, Options, ReadOptions,
@@ -27,12 +28,14 @@ pub struct RocksOptions {
     /// Reads, flushes and compactions go past the operating system's page cache: for states
     /// larger than memory, and for measurements that mean the disk.
     pub direct_io: bool,
+    /// Batched reads may use io_uring where the system allows it.
+    pub io_uring: bool,
 }
 
 impl Default for RocksOptions {
-    /// 256 MiB, through the page cache.
+    /// 256 MiB, through the page cache, with io_uring.
     fn default() -> Self {
-        RocksOptions { memory_bytes: 256 << 20, direct_io: false }
+        RocksOptions { memory_bytes: 256 << 20, direct_io: false, io_uring: true }
     }
 }
 
@@ -46,10 +49,11 @@ const BLOOM_BITS_PER_KEY: f64 = 10.0;
 
 /// A [`Backend`] in a directory, by RocksDB.
 pub struct RocksBackend {
-    database: Database,
+    database: Arc<Database>,
     names: Vec<String>,
     column_options: Options,
     reads: ReadOptions,
+    batched: bool,
     writes: WriteOptions,
     directory: PathBuf,
 }
@@ -77,10 +81,11 @@ impl RocksBackend {
         let mut writes = WriteOptions::default();
         writes.disable_wal(true);
         Ok(RocksBackend {
-            database,
+            database: Arc::new(database),
             names: Vec::new(),
             column_options,
             reads: ReadOptions::default(),
+            batched: options.io_uring && io_uring::is_available(),
             writes,
             directory: directory.to_path_buf(),
         })
@@ -130,21 +135,19 @@ impl Backend for RocksBackend {
         keys: &KeyArena,
         visit: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), BatchReadError> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let sorted = true;
-        let answers =
-            self.database.batched_multi_get_cf_opt(&self.column(state), keys.iter(), sorted, &self.reads);
-        for (index, answer) in answers.into_iter().enumerate() {
-            match answer {
-                Ok(value) => visit(index, value.as_deref()),
-                Err(error) => {
-                    return Err(BatchReadError { index: Some(index), error: backend_error(error) });
-                }
-            }
-        }
-        Ok(())
+        read_many(&self.database, &self.column(state), &self.reads, self.batched, keys, visit)
+    }
+
+    fn reads_in_batches(&self) -> bool {
+        self.batched
+    }
+
+    fn reader(&self, state: StateId) -> Option<Arc<dyn StateReader>> {
+        Some(Arc::new(RocksReader {
+            database: Arc::clone(&self.database),
+            column: self.names[state.0 as usize].clone(),
+            batched: self.batched,
+        }))
     }
 
     fn scan(
@@ -228,6 +231,58 @@ impl Backend for RocksBackend {
     fn location(&self) -> String {
         self.directory.display().to_string()
     }
+}
+
+/// One state, for other threads.
+struct RocksReader {
+    database: Arc<Database>,
+    column: String,
+    batched: bool,
+}
+
+impl StateReader for RocksReader {
+    fn multi_get(
+        &self,
+        keys: &KeyArena,
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), BatchReadError> {
+        // Looked up each time, as a state that was cleared has a new column family.
+        let Some(column) = self.database.cf_handle(&self.column) else {
+            let message = format!("column family {:?} is gone", self.column);
+            let error = BackendError { kind: BackendErrorKind::Other, message };
+            return Err(BatchReadError { index: None, error });
+        };
+        read_many(&self.database, &column, &ReadOptions::default(), self.batched, keys, visit)
+    }
+}
+
+/// Reads sorted keys in one call, or one after the other where a call for many does no better.
+fn read_many(
+    database: &Database,
+    column: &Arc<BoundColumnFamily<'_>>,
+    options: &ReadOptions,
+    batched: bool,
+    keys: &KeyArena,
+    visit: &mut dyn FnMut(usize, Option<&[u8]>),
+) -> Result<(), BatchReadError> {
+    let failed = |index, error| BatchReadError { index: Some(index), error: backend_error(error) };
+    if keys.is_empty() {
+        return Ok(());
+    }
+    if !batched {
+        for (index, key) in keys.iter().enumerate() {
+            let value =
+                database.get_pinned_cf_opt(column, key, options).map_err(|error| failed(index, error))?;
+            visit(index, value.as_deref());
+        }
+        return Ok(());
+    }
+    let sorted = true;
+    let answers = database.batched_multi_get_cf_opt(column, keys.iter(), sorted, options);
+    for (index, answer) in answers.into_iter().enumerate() {
+        visit(index, answer.map_err(|error| failed(index, error))?.as_deref());
+    }
+    Ok(())
 }
 
 fn database_options(options: &RocksOptions, column_options: &Options) -> Options {

@@ -29,8 +29,18 @@ pub struct AccessStatistics {
     pub rows_scanned: u64,
     /// Bytes of the values that were read.
     pub bytes_read: u64,
-    /// Time in reads, in nanoseconds.
+    /// Time that the worker spent in reads or waiting for them, in nanoseconds.
     pub read_ns: u64,
+    /// Time that reader threads spent in reads meanwhile, in nanoseconds, all threads together.
+    pub thread_read_ns: u64,
+    /// Keys that were read ahead of their release.
+    pub keys_ahead: u64,
+    /// Keys of those that a release asked for.
+    pub ahead_hits: u64,
+    /// Keys of those that were given up before a release asked for them.
+    pub ahead_wasted: u64,
+    /// Answers that came when they did not hold any more, and were thrown away.
+    pub ahead_stale: u64,
     /// Reads of keys that their operator had not declared: one get each.
     pub undeclared_reads: u64,
     /// Rows that memory gave up, written first where they had changed.
@@ -71,6 +81,11 @@ impl AddAssign for AccessStatistics {
             rows_scanned,
             bytes_read,
             read_ns,
+            thread_read_ns,
+            keys_ahead,
+            ahead_hits,
+            ahead_wasted,
+            ahead_stale,
             undeclared_reads,
             rows_given_up,
             puts,
@@ -91,6 +106,11 @@ impl AddAssign for AccessStatistics {
         self.rows_scanned += rows_scanned;
         self.bytes_read += bytes_read;
         self.read_ns += read_ns;
+        self.thread_read_ns += thread_read_ns;
+        self.keys_ahead += keys_ahead;
+        self.ahead_hits += ahead_hits;
+        self.ahead_wasted += ahead_wasted;
+        self.ahead_stale += ahead_stale;
         self.undeclared_reads += undeclared_reads;
         self.rows_given_up += rows_given_up;
         self.puts += puts;

@@ -1,20 +1,24 @@
 //! One worker's store: a backend, with what every use of it needs around it.
 
 use crate::arena::KeyArena;
-use crate::backend::{Backend, RowVisitor, StateId, StateName};
+use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName, StateReader};
 use crate::batch::{Change, ChangeBatch};
 use crate::error::{BackendError, StateError, hex};
 use crate::group::KeyGroups;
+use crate::planner::{PlanReport, ReadPlanner};
+use crate::readers::{ReaderOptions, ReaderPool};
 use crate::statistics::AccessStatistics;
 use crate::table::CacheBudget;
 use std::cell::{Ref, RefCell};
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 struct OpenState {
     name: StateName,
     statistics: AccessStatistics,
+    planner: Option<Rc<RefCell<ReadPlanner>>>,
 }
 
 /// A worker's store, shared by the operators of the worker.
@@ -23,6 +27,9 @@ struct OpenState {
 /// every access, and poison: after a failed commit nobody knows what is in the store, so nothing
 /// more is read from it or written to it.
 pub struct Store {
+    /// Before the backend, as it ends before it: no thread reads from a store that is closing.
+    readers: ReaderPool,
+    reader_options: ReaderOptions,
     backend: RefCell<Box<dyn Backend>>,
     states: RefCell<Vec<OpenState>>,
     poison: RefCell<Option<String>>,
@@ -36,6 +43,8 @@ impl Store {
     pub fn new(backend: impl Backend + 'static, groups: KeyGroups) -> Self {
         let location = backend.location();
         Store {
+            readers: ReaderPool::new(0),
+            reader_options: ReaderOptions::default(),
             backend: RefCell::new(Box::new(backend)),
             states: RefCell::new(Vec::new()),
             poison: RefCell::new(None),
@@ -49,6 +58,32 @@ impl Store {
     /// release.
     pub fn with_cache(self, budget: CacheBudget) -> Self {
         Store { cache: Rc::new(budget), ..self }
+    }
+
+    /// The same store with reader threads. Without it there are none, and every read is done by
+    /// the worker.
+    pub fn with_readers(self, options: ReaderOptions) -> Self {
+        Store { readers: ReaderPool::new(options.threads), reader_options: options, ..self }
+    }
+
+    /// The threads that read beside the worker.
+    pub fn readers(&self) -> &ReaderPool {
+        &self.readers
+    }
+
+    /// A way to read a state from those threads, where the backend has one.
+    pub fn reader(&self, state: StateId) -> Option<Arc<dyn StateReader>> {
+        self.backend.borrow().reader(state)
+    }
+
+    /// How those threads are used.
+    pub fn reader_options(&self) -> ReaderOptions {
+        self.reader_options
+    }
+
+    /// Whether the backend's batched reads are more than gets in a row.
+    pub fn reads_in_batches(&self) -> bool {
+        self.backend.borrow().reads_in_batches()
     }
 
     /// Memory for decoded values, shared by the tables of this store.
@@ -86,9 +121,11 @@ impl Store {
             .map_err(|source| StateError::Open { directory: self.location.clone().into(), source })?;
         // Backends number states as they are opened, so the number is the place in the list.
         debug_assert_eq!(state.0 as usize, self.states.borrow().len());
-        self.states
-            .borrow_mut()
-            .push(OpenState { name: name.clone(), statistics: AccessStatistics::default() });
+        self.states.borrow_mut().push(OpenState {
+            name: name.clone(),
+            statistics: AccessStatistics::default(),
+            planner: None,
+        });
         Ok(state)
     }
 
@@ -100,6 +137,18 @@ impl Store {
     /// Statistics of each state, by name.
     pub fn statistics(&self) -> Vec<(StateName, AccessStatistics)> {
         self.states.borrow().iter().map(|state| (state.name.clone(), state.statistics)).collect()
+    }
+
+    /// Lets the store report what a state's planner chooses.
+    pub fn set_planner(&self, state: StateId, planner: Rc<RefCell<ReadPlanner>>) {
+        self.states.borrow_mut()[state.0 as usize].planner = Some(planner);
+    }
+
+    /// How the reads of each state were carried out, and why, by name.
+    pub fn plan_reports(&self) -> Vec<(StateName, PlanReport)> {
+        let states = self.states.borrow();
+        let planned = states.iter().filter_map(|state| Some((state, state.planner.as_ref()?)));
+        planned.map(|(state, planner)| (state.name.clone(), planner.borrow().report())).collect()
     }
 
     /// Changes the statistics of a state.
@@ -141,7 +190,8 @@ impl Store {
     }
 
     /// Reads many rows in one call; shows every answer to `visit` with its position. `keys` is
-    /// sorted and has no repeats. Tells what it took.
+    /// sorted and has no repeats. Tells what it took. (Where the backend cannot read in batches,
+    /// it is a call for each key, and counted as such.)
     ///
     /// # Errors
     /// [`StateError::Read`] or [`StateError::Poisoned`].
@@ -166,22 +216,35 @@ impl Store {
                 }
                 visit(index, value);
             })
-            .map_err(|failure| {
-                let key = match failure.index {
-                    Some(index) => hex(keys.get(index)),
-                    None => format!("(batch of {} keys)", keys.len()),
-                };
-                self.read_error(state, key, failure.error)
-            })?;
+            .map_err(|failure| self.batch_error(state, keys, failure))?;
         let took = started.elapsed();
+        self.count_batch(state, keys.len() as u64, found, bytes_read);
+        self.count(state, |statistics| statistics.read_ns += took.as_nanos() as u64);
+        Ok(took)
+    }
+
+    /// Counts a batched read, without its time.
+    pub(crate) fn count_batch(&self, state: StateId, keys: u64, found: u64, bytes_read: u64) {
+        let batched = self.reads_in_batches();
         self.count(state, |statistics| {
-            statistics.multi_get_calls += 1;
-            statistics.keys_read += keys.len() as u64;
+            if batched {
+                statistics.multi_get_calls += 1;
+            } else {
+                statistics.get_calls += keys;
+            }
+            statistics.keys_read += keys;
             statistics.keys_found += found;
             statistics.bytes_read += bytes_read;
-            statistics.read_ns += took.as_nanos() as u64;
         });
-        Ok(took)
+    }
+
+    /// A failed batched read, with the names that the backend does not know.
+    pub(crate) fn batch_error(&self, state: StateId, keys: &KeyArena, failure: BatchReadError) -> StateError {
+        let key = match failure.index {
+            Some(index) => hex(keys.get(index)),
+            None => format!("(batch of {} keys)", keys.len()),
+        };
+        self.read_error(state, key, failure.error)
     }
 
     /// Shows the rows of a range to `visit`, in order, until it says stop.
@@ -317,7 +380,8 @@ impl Store {
         StateError::Read { state: self.state_name(state), key, store: self.location.clone(), source }
     }
 
-    fn check_poison(&self) -> Result<(), StateError> {
+    /// Refuses work after a failed commit.
+    pub(crate) fn check_poison(&self) -> Result<(), StateError> {
         match &*self.poison.borrow() {
             None => Ok(()),
             Some(first) => Err(StateError::Poisoned { store: self.location.clone(), first: first.clone() }),
@@ -343,11 +407,11 @@ mod tests {
         let store = Store::new(backend, KeyGroups::default());
         let state = store.open_state(&StateName::new("op", "s").unwrap()).unwrap();
         store.commit(&mut put(state, b"a")).unwrap();
-        faults.commits_left.set(Some(0));
+        faults.set_commits_left(Some(0));
         let error = store.commit(&mut put(state, b"b")).unwrap_err();
         assert!(matches!(error, StateError::Commit { .. }) && error.to_string().contains("make room"));
-        faults.commits_left.set(None);
-        let calls = faults.calls.get();
+        faults.set_commits_left(None);
+        let calls = faults.calls();
         assert!(matches!(store.commit(&mut put(state, b"c")), Err(StateError::Poisoned { .. })));
         assert!(matches!(store.get(state, b"a", &mut |_| {}), Err(StateError::Poisoned { .. })));
         let mut keys = KeyArena::new();
@@ -356,7 +420,7 @@ mod tests {
         let scan = store.scan(state, b"", None, &mut |_, _| std::ops::ControlFlow::Continue(()));
         assert!(matches!(scan, Err(StateError::Poisoned { .. })));
         assert!(matches!(store.flush(), Err(StateError::Poisoned { .. })));
-        assert_eq!(faults.calls.get(), calls, "a poisoned store is not touched");
+        assert_eq!(faults.calls(), calls, "a poisoned store is not touched");
     }
 
     #[test]
@@ -374,6 +438,6 @@ mod tests {
         let state = store.open_state(&StateName::new("op", "s").unwrap()).unwrap();
         store.multi_get(state, &KeyArena::new(), &mut |_, _| panic!("no key was asked for")).unwrap();
         store.commit(&mut ChangeBatch::new()).unwrap();
-        assert_eq!(faults.calls.get(), 0);
+        assert_eq!(faults.calls(), 0);
     }
 }

@@ -19,18 +19,22 @@ struct Subject {
 }
 
 fn subjects() -> Vec<Subject> {
-    let rocks = |direct_io| {
+    let rocks = |direct_io, io_uring| {
         let directory = tempfile::tempdir().unwrap();
-        let options = RocksOptions { memory_bytes: 8 << 20, direct_io };
+        let options = RocksOptions { memory_bytes: 8 << 20, direct_io, io_uring };
         let backend = RocksBackend::open(directory.path(), &options).unwrap();
         Subject {
-            name: if direct_io { "rocksdb, direct" } else { "rocksdb" },
+            name: match (direct_io, io_uring) {
+                (true, _) => "rocksdb, direct",
+                (false, true) => "rocksdb",
+                (false, false) => "rocksdb, io_uring refused",
+            },
             backend: Box::new(backend),
             _directory: Some(directory),
         }
     };
     let memory = Subject { name: "memory", backend: Box::new(MemoryBackend::new()), _directory: None };
-    vec![memory, rocks(false), rocks(true)]
+    vec![memory, rocks(false, true), rocks(true, true), rocks(false, false)]
 }
 
 fn open(subject: &mut Subject, state: &str) -> StateId {
@@ -64,6 +68,14 @@ fn multi_get(backend: &dyn Backend, state: StateId, keys: &[Vec<u8>]) -> Vec<Opt
         })
         .unwrap();
     assert_eq!(answers.len(), keys.len());
+    if let Some(reader) = backend.reader(state) {
+        let by_reader = std::thread::spawn(move || {
+            let mut answers = Vec::new();
+            reader.multi_get(&arena, &mut |_, value| answers.push(value.map(<[u8]>::to_vec))).unwrap();
+            answers
+        });
+        assert_eq!(by_reader.join().unwrap(), answers, "another thread reads the same");
+    }
     answers
 }
 
@@ -265,15 +277,20 @@ fn f15_an_unreadable_file_is_an_error_not_an_absent_row() {
             std::fs::write(&path, bytes).unwrap();
         }
     }
-    let mut backend = RocksBackend::open(directory.path(), &RocksOptions::default()).unwrap();
-    let state = backend.open_state(&name).unwrap();
-    let error = backend.get(state, &rows[0], &mut |_| {}).unwrap_err();
-    assert!(error.to_string().to_lowercase().contains("corrupt"), "{error}");
-    let mut arena = KeyArena::new();
-    rows.iter().for_each(|key| arena.push(key));
-    let failure = backend.multi_get(state, &arena, &mut |_, _| {}).unwrap_err();
-    assert_eq!(failure.index, Some(0));
-    assert!(backend.scan(state, b"", None, &mut |_, _| ControlFlow::Continue(())).is_err());
+    for (direct_io, io_uring) in [(false, true), (true, true), (false, false)] {
+        let options = RocksOptions { direct_io, io_uring, ..RocksOptions::default() };
+        let mut backend = RocksBackend::open(directory.path(), &options).unwrap();
+        let state = backend.open_state(&name).unwrap();
+        let error = backend.get(state, &rows[0], &mut |_| {}).unwrap_err();
+        assert!(error.to_string().to_lowercase().contains("corrupt"), "{error}");
+        let mut arena = KeyArena::new();
+        rows.iter().for_each(|key| arena.push(key));
+        let failure = backend.multi_get(state, &arena, &mut |_, _| {}).unwrap_err();
+        assert_eq!(failure.index, Some(0));
+        let reader = backend.reader(state).unwrap();
+        assert_eq!(reader.multi_get(&arena, &mut |_, _| {}).unwrap_err().index, Some(0));
+        assert!(backend.scan(state, b"", None, &mut |_, _| ControlFlow::Continue(())).is_err());
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -2,25 +2,27 @@
 
 use proptest::prelude::*;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 use tidegate_state::backend::StateName;
 use tidegate_state::batch::ChangeBatch;
 use tidegate_state::error::StateError;
 use tidegate_state::fault::{Faults, FaultyBackend};
 use tidegate_state::group::KeyGroups;
 use tidegate_state::memory::MemoryBackend;
+use tidegate_state::readers::ReaderOptions;
 use tidegate_state::rocks::{RocksBackend, RocksOptions};
 use tidegate_state::row::{ByEntry, ByKey, Layout};
 use tidegate_state::store::Store;
 use tidegate_state::strategy::ReadStrategy;
-use tidegate_state::table::{CacheBudget, StateTable, Table};
+use tidegate_state::table::{CacheBudget, ReadAhead, StateTable, Table};
 
-fn memory_store() -> (Store, Rc<Faults>) {
+fn memory_store() -> (Store, Arc<Faults>) {
     caching_store(0)
 }
 
 /// A store whose tables keep so many rows.
-fn caching_store(rows: usize) -> (Store, Rc<Faults>) {
+fn caching_store(rows: usize) -> (Store, Arc<Faults>) {
     let (backend, faults) = FaultyBackend::new(MemoryBackend::new());
     (Store::new(backend, KeyGroups::default()).with_cache(CacheBudget::rows(rows)), faults)
 }
@@ -105,7 +107,7 @@ fn a_release_costs_one_call_and_one_commit() {
         *table.get_mut(slot).get_or_insert(0) += 1;
     }
     commit(&mut table, &store);
-    assert_eq!(faults.calls.get(), 2, "one batched read and one commit");
+    assert_eq!(faults.calls(), 2, "one batched read and one commit");
     let (_, statistics) = store.statistics().remove(0);
     assert_eq!((statistics.keys_asked, statistics.keys_distinct, statistics.keys_read), (1000, 300, 300));
     assert_eq!((statistics.multi_get_calls, statistics.get_calls), (1, 0));
@@ -124,7 +126,7 @@ fn what_is_only_read_is_not_written() {
     *table.get_mut(gone) = Some(1);
     *table.get_mut(gone) = None;
     commit(&mut table, &store);
-    assert_eq!(faults.calls.get(), 1);
+    assert_eq!(faults.calls(), 1);
 }
 
 /// Adds 1 to some keys, in one release.
@@ -141,21 +143,21 @@ fn add_one(table: &mut Table<ByKey<u64>, i64>, store: &Store, keys: std::ops::Ra
 fn rows_at_hand_do_not_touch_the_store() {
     let (store, faults) = caching_store(1000);
     let mut table = Table::<ByKey<u64>, i64>::open(&store, &name(), ReadStrategy::MultiGet).unwrap();
-    let looked = faults.calls.get();
+    let looked = faults.calls();
     for _ in 0..5 {
         add_one(&mut table, &store, 0..500);
     }
     // Nothing was ever written, so rows that are not at hand are known to be absent.
-    assert_eq!(faults.calls.get(), looked);
+    assert_eq!(faults.calls(), looked);
     table.flush(&store).unwrap();
-    assert_eq!(faults.calls.get(), looked + 1, "a flush is one commit");
+    assert_eq!(faults.calls(), looked + 1, "a flush is one commit");
     table.flush(&store).unwrap();
-    assert_eq!(faults.calls.get(), looked + 1, "what is written is not written again");
+    assert_eq!(faults.calls(), looked + 1, "what is written is not written again");
     add_one(&mut table, &store, 0..500);
-    assert_eq!(faults.calls.get(), looked + 1);
+    assert_eq!(faults.calls(), looked + 1);
     // Now the store holds rows, and only it knows which of the others.
     add_one(&mut table, &store, 500..501);
-    assert_eq!(faults.calls.get(), looked + 2);
+    assert_eq!(faults.calls(), looked + 2);
     let (_, statistics) = store.statistics().remove(0);
     assert_eq!((statistics.keys_distinct, statistics.keys_at_hand, statistics.keys_read), (3001, 3000, 1));
 }
@@ -225,7 +227,7 @@ fn f15_a_failed_read_names_state_and_key_and_changes_nothing() {
         let mut table = Table::<ByKey<u64>, i64>::open(&store, &name(), strategy).unwrap();
         let mut key = Vec::new();
         ByKey::<u64>::encode(&7, store.groups(), &mut key);
-        *faults.unreadable_key.borrow_mut() = Some(key.clone());
+        faults.set_unreadable_key(Some(key.clone()));
         for key in [6, 7, 8] {
             table.request(&key);
         }
@@ -331,5 +333,153 @@ proptest! {
                 prop_assert_eq!(run(strategy, rows), (expected.clone(), model.clone()));
             }
         }
+    }
+}
+
+fn request_all<L: Layout>(table: &mut Table<L, i64>, rows: impl IntoIterator<Item = L::Row>) {
+    for row in rows {
+        table.request(&row);
+    }
+}
+
+/// One step of a table's life under a reader pool.
+#[derive(Debug, Clone)]
+enum Turn {
+    /// Rows declared ahead.
+    Ahead(Vec<u8>),
+    /// A release of accesses, some of which were not declared.
+    Release(Vec<(Access, bool)>),
+    Flush,
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    prop_oneof![
+        3 => proptest::collection::vec(0..12u8, 1..20).prop_map(Turn::Ahead),
+        3 => proptest::collection::vec((access(), proptest::bool::weighted(0.9)), 0..20).prop_map(Turn::Release),
+        1 => Just(Turn::Flush),
+    ]
+}
+
+/// Plays turns on a table whose rows come from reader threads, and gives every value that the
+/// accesses saw.
+fn play(turns: &[Turn], strategy: ReadStrategy, rows: usize, delay_us: u64) -> (Vec<Option<i64>>, u64) {
+    let (backend, faults) = FaultyBackend::new(MemoryBackend::new());
+    faults.set_longest_delay(Duration::from_micros(delay_us));
+    let readers = ReaderOptions { least_keys: 1, ..ReaderOptions::new(3, ReadAhead::On) };
+    let store =
+        Store::new(backend, KeyGroups::default()).with_cache(CacheBudget::rows(rows)).with_readers(readers);
+    let mut table = Table::<ByKey<u8>, i64>::open(&store, &name(), strategy).unwrap();
+    let mut answers = Vec::new();
+    for turn in turns {
+        match turn {
+            Turn::Ahead(keys) => {
+                if table.reads_ahead() {
+                    table.begin_ahead();
+                    request_all(&mut table, keys.iter().copied());
+                    table.end_ahead(&store).unwrap();
+                }
+            }
+            Turn::Flush => table.flush(&store).unwrap(),
+            Turn::Release(accesses) => {
+                for (Access::Read(key) | Access::Add(key, _) | Access::Delete(key), declared) in accesses {
+                    if *declared {
+                        table.request(key);
+                    }
+                }
+                if !table.start_load(&store).unwrap() {
+                    while !table.continue_load(&store).unwrap() {
+                        std::thread::yield_now();
+                    }
+                }
+                for (access, _) in accesses {
+                    let (Access::Read(key) | Access::Add(key, _) | Access::Delete(key)) = access;
+                    let slot = table.fetch(key, &store).unwrap();
+                    match access {
+                        Access::Read(_) => {}
+                        Access::Add(_, by) => *table.get_mut(slot).get_or_insert(0) += i64::from(*by),
+                        Access::Delete(_) => *table.get_mut(slot) = None,
+                    }
+                    answers.push(table.get(slot).copied());
+                }
+                commit(&mut table, &store);
+            }
+        }
+    }
+    let (_, statistics) = store.statistics().remove(0);
+    (answers, statistics.ahead_hits)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    /// F02: what an earlier release writes wins over what was read ahead, however late it comes.
+    #[test]
+    fn f02_rows_read_ahead_never_show_an_old_value(
+        turns in proptest::collection::vec(turn(), 1..12),
+        delay_us in prop_oneof![Just(0u64), Just(20), Just(150)],
+    ) {
+        let mut model: HashMap<u8, i64> = HashMap::new();
+        let mut expected = Vec::new();
+        for turn in &turns {
+            let Turn::Release(accesses) = turn else { continue };
+            for (access, _) in accesses {
+                let (Access::Read(key) | Access::Add(key, _) | Access::Delete(key)) = access;
+                match access {
+                    Access::Read(_) => {}
+                    Access::Add(_, by) => *model.entry(*key).or_default() += i64::from(*by),
+                    Access::Delete(_) => { model.remove(key); }
+                }
+                expected.push(model.get(key).copied());
+            }
+        }
+        for strategy in [ReadStrategy::Threads, ReadStrategy::Auto] {
+            for rows in [0, 1, 4, 1000] {
+                let (answers, _) = play(&turns, strategy, rows, delay_us);
+                prop_assert_eq!(&answers, &expected, "{} with {} rows cached", strategy, rows);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_read_ahead_are_hits_and_those_that_nobody_wants_are_counted() {
+    let readers = ReaderOptions { least_keys: 1, ..ReaderOptions::new(1, ReadAhead::On) };
+    let (backend, _) = FaultyBackend::new(MemoryBackend::new());
+    let store = Store::new(backend, KeyGroups::default()).with_readers(readers);
+    let mut table = Table::<ByKey<u64>, i64>::open(&store, &name(), ReadStrategy::Auto).unwrap();
+    let mut release = |keys: std::ops::Range<u64>, ahead: std::ops::Range<u64>| {
+        table.begin_ahead();
+        request_all(&mut table, ahead);
+        table.end_ahead(&store).unwrap();
+        let slots: Vec<_> = keys.map(|key| table.request(&key)).collect();
+        table.load(&store).unwrap();
+        slots.iter().for_each(|&slot| *table.get_mut(slot).get_or_insert(0) += 1);
+        commit(&mut table, &store);
+    };
+    release(0..50, 0..100);
+    for _ in 0..100 {
+        release(0..1, 0..0);
+    }
+    let (_, statistics) = store.statistics().remove(0);
+    assert_eq!((statistics.keys_ahead, statistics.ahead_hits, statistics.ahead_wasted), (100, 50, 50));
+    assert_eq!(statistics.keys_read, 200);
+}
+
+#[test]
+fn f15_a_failed_read_in_a_reader_thread_names_state_and_key() {
+    for (strategy, ahead) in [
+        (ReadStrategy::Threads, ReadAhead::Off),
+        (ReadStrategy::Auto, ReadAhead::On),
+        (ReadStrategy::MultiGet, ReadAhead::On),
+    ] {
+        let (backend, faults) = FaultyBackend::new(MemoryBackend::new());
+        let readers = ReaderOptions { least_keys: 1, ..ReaderOptions::new(2, ahead) };
+        let store = Store::new(backend, KeyGroups::default()).with_readers(readers);
+        let mut table = Table::<ByKey<u64>, i64>::open(&store, &name(), strategy).unwrap();
+        let mut key = Vec::new();
+        ByKey::<u64>::encode(&77, store.groups(), &mut key);
+        faults.set_unreadable_key(Some(key.clone()));
+        request_all(&mut table, 0..100);
+        let message = table.load(&store).unwrap_err().to_string();
+        assert!(message.contains("op/s") && message.contains(&tidegate_state::error::hex(&key)), "{message}");
     }
 }

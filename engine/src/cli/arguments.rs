@@ -1,7 +1,8 @@
 //! Options that several commands share.
 
 use super::CommandError;
-use crate::config::{JobConfig, RunAhead, StateBackend};
+use super::state_arguments::StateArguments;
+use crate::config::{JobConfig, RunAhead};
 use crate::ingest::trace::{EpochLength, InputOptions, Speed};
 use crate::pipeline::Pipeline;
 use crate::source::{BadLines, FieldMapping, Format, TimeFormat, TraceOptions};
@@ -58,21 +59,6 @@ pub struct JobArguments {
     /// Worker threads.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
-    /// Memory for the state of all workers together, as in 512MiB.
-    #[arg(long, value_name = "SIZE")]
-    memory: Option<ByteSize>,
-    /// Memory out of that for decoded values; half of it if not given, 0 to keep none.
-    #[arg(long, value_name = "SIZE")]
-    cache: Option<ByteSize>,
-    /// Directory for state files; a temporary one if not given.
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
-    /// Where state lies.
-    #[arg(long, value_name = "WHERE", value_enum, default_value = "rocksdb")]
-    backend: StateBackend,
-    /// Read and write state files past the page cache.
-    #[arg(long)]
-    direct_io: bool,
     /// Most distinct keys that are read at once.
     #[arg(long, value_name = "N", default_value_t = BatchPolicy::default().keys_per_chunk)]
     batch_keys: usize,
@@ -88,6 +74,8 @@ pub struct JobArguments {
     /// Farthest that a file may be ahead of the others in event time.
     #[arg(long, value_name = "DURATION")]
     max_ahead: Option<String>,
+    #[command(flatten)]
+    state: StateArguments,
 }
 
 impl TraceArguments {
@@ -186,30 +174,26 @@ impl JobArguments {
         let idle_after = parse_duration(&self.idle_after, TimeFormat::Micros).map_err(|reason| {
             CommandError::usage(format!("option --idle-after {:?}: {reason}", self.idle_after))
         })?;
-        let defaults = JobConfig::default();
-        Ok(JobConfig {
+        let mut config = JobConfig {
             idle_after: Duration::from_micros(idle_after as u64),
             name: name.to_string(),
             workers: usize::from(self.workers),
             strategy,
             batch: BatchPolicy { keys_per_chunk: self.batch_keys },
-            backend: self.backend,
-            memory_bytes: self.memory.map_or(defaults.memory_bytes, |size| size.as_u64() as usize),
-            cache_bytes: self.cache.map(|size| size.as_u64() as usize),
-            direct_io: self.direct_io,
-            state_dir: self.state_dir.clone(),
             run_ahead: RunAhead {
                 events: self.max_in_flight,
                 stash_bytes: self.max_stash.as_u64(),
                 event_time,
             },
-            ..defaults
-        })
+            ..JobConfig::default()
+        };
+        self.state.configure(&mut config);
+        Ok(config)
     }
 
     /// Whether the memory was chosen.
     pub fn memory_is_given(&self) -> bool {
-        self.memory.is_some()
+        self.state.memory_is_given()
     }
 }
 

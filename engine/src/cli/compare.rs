@@ -178,7 +178,7 @@ fn measure(
     Ok(Run {
         strategy,
         records_per_second: summary.records_per_second,
-        state_read_ms: summary.state.read_ns as f64 / 1e6,
+        state_read_ms: summary.state.read_ns as f64 / 1e6 + summary.read_wait_ms,
         state_commit_ms: summary.state.commit_ns as f64 / 1e6,
         store_calls: summary.state.calls(),
         release_p50_us: quantile_us(&releases.release_ns, 0.5),

@@ -9,6 +9,7 @@ mod interrupt;
 mod progress;
 mod replay;
 pub mod report;
+mod state_arguments;
 mod trace;
 
 use crate::error::JobError;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use tidegate_operators::keyed::OperatorStatistics;
+use tidegate_state::planner::PlanReport;
 use tidegate_state::statistics::AccessStatistics;
 
 /// A run in numbers.
@@ -32,6 +33,10 @@ pub struct RunSummary {
     pub operators: BTreeMap<String, OperatorSummary>,
     /// Each state's accesses.
     pub states: BTreeMap<String, AccessStatistics>,
+    /// How the reads of each state were carried out, and why: one report for each worker.
+    pub plans: BTreeMap<String, Vec<PlanReport>>,
+    /// Time that workers had nothing to do but to wait for reads.
+    pub read_wait_ms: f64,
     /// All states together.
     pub state: AccessStatistics,
 }
@@ -55,10 +60,6 @@ pub struct OperatorSummary {
     pub release_p50_us: f64,
     /// 99 of 100 releases took no longer, in microseconds.
     pub release_p99_us: f64,
-    /// Reads that went by gets.
-    pub reads_by_gets: u64,
-    /// Reads that went by a batched read.
-    pub reads_by_batch: u64,
 }
 
 /// A quantile of release times, in microseconds.
@@ -69,7 +70,7 @@ pub fn quantile_us(times: &Histogram<u64>, quantile: f64) -> f64 {
 impl RunSummary {
     /// The numbers of a report.
     pub fn new(report: &Report) -> Self {
-        let Metrics { operators, states, sources, sinks } = &report.metrics;
+        let Metrics { operators, states, plans, read_wait_ns, sources, sinks } = &report.metrics;
         let elapsed = report.elapsed.as_secs_f64();
         let records = report.metrics.records();
         RunSummary {
@@ -96,13 +97,13 @@ impl RunSummary {
                         statistics: operator.statistics,
                         release_p50_us: quantile_us(&operator.release_ns, 0.5),
                         release_p99_us: quantile_us(&operator.release_ns, 0.99),
-                        reads_by_gets: operator.reads_by_gets,
-                        reads_by_batch: operator.reads_by_batch,
                     };
                     (name.clone(), summary)
                 })
                 .collect(),
             states: states.clone(),
+            plans: plans.clone(),
+            read_wait_ms: *read_wait_ns as f64 / 1e6,
             state: report.metrics.all_states(),
         }
     }
@@ -130,15 +131,11 @@ impl fmt::Display for RunSummary {
             self.bad_line_samples.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
         }
         for (name, operator) in &self.operators {
-            let OperatorSummary { statistics, release_p50_us, release_p99_us, .. } = operator;
+            let OperatorSummary { statistics, release_p50_us, release_p99_us } = operator;
             writeln!(
                 f,
-                "operator {name:?}: {} events in {} releases, p50 {release_p50_us:.0} µs, p99 {release_p99_us:.0} µs; \
-                 reads by gets {}, by batch {}",
-                statistics.events_released,
-                statistics.releases,
-                operator.reads_by_gets,
-                operator.reads_by_batch,
+                "operator {name:?}: {} events in {} releases, p50 {release_p50_us:.0} µs, p99 {release_p99_us:.0} µs",
+                statistics.events_released, statistics.releases,
             )?;
         }
         for (name, state) in &self.states {

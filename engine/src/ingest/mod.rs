@@ -218,6 +218,7 @@ impl<R> Reader<R> {
             left = left.saturating_sub(self.buffer.len());
             throttle.sent += self.buffer.len() as u64;
             if !self.buffer.is_empty() {
+                throttle.shared.worked();
                 send(&mut self.buffer);
             }
             match status {

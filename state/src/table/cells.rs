@@ -10,10 +10,19 @@ pub(super) enum Status {
     Free,
     /// Declared, and not read yet.
     Wanted,
+    /// On its way from a reader thread. The cell stays until the answer is there.
+    Requested,
     /// As it is in the store.
     Clean,
     /// Different from what is in the store, or maybe so.
     Changed,
+}
+
+impl Status {
+    /// Whether the cell says what the row is.
+    pub fn is_at_hand(self) -> bool {
+        matches!(self, Status::Clean | Status::Changed)
+    }
 }
 
 pub(super) struct Cell<R, V> {
@@ -26,6 +35,9 @@ pub(super) struct Cell<R, V> {
     pub stored: bool,
     /// Asked for since the clock's hand last came by.
     pub recent: bool,
+    /// Declared ahead, and not asked for by a release since. `release` then tells which release
+    /// was under way.
+    pub ahead: bool,
 }
 
 /// Cells with an index by row. A cell keeps its number until it is freed.
@@ -82,7 +94,15 @@ impl<R: Eq + Hash + Clone, V> Cells<R, V> {
     }
 
     fn insert(&mut self, hash: u64, row: R) -> u32 {
-        let cell = Cell { row, value: None, release: 0, status: Status::Wanted, stored: false, recent: true };
+        let cell = Cell {
+            row,
+            value: None,
+            release: 0,
+            status: Status::Wanted,
+            stored: false,
+            recent: true,
+            ahead: false,
+        };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.cells[slot as usize] = cell;
@@ -116,6 +136,19 @@ impl<R: Eq + Hash + Clone, V> Cells<R, V> {
         self.free.push(slot);
     }
 
+    /// Frees the cells that do not pass, and counts those.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Cell<R, V>) -> bool) -> usize {
+        let mut freed = 0;
+        for slot in 0..self.cells.len() as u32 {
+            let cell = self.get(slot);
+            if cell.status != Status::Free && !keep(cell) {
+                self.remove(slot);
+                freed += 1;
+            }
+        }
+        freed
+    }
+
     /// Frees all cells and keeps the memory.
     pub fn clear(&mut self) {
         self.index.clear();
@@ -125,8 +158,9 @@ impl<R: Eq + Hash + Clone, V> Cells<R, V> {
     }
 
     /// Picks rows to give up: the clock's hand passes over the cells, and takes those that
-    /// nobody asked for since it last came by. (The second-chance algorithm.)
-    pub fn pick_victims(&mut self, count: usize, victims: &mut Vec<u32>) {
+    /// nobody asked for since it last came by (the second-chance algorithm). What was read ahead
+    /// in `oldest_ahead` or a later release is about to be asked for, and stays.
+    pub fn pick_victims(&mut self, count: usize, oldest_ahead: u32, victims: &mut Vec<u32>) {
         // Two rounds make every cell a victim, except for those that have not been read.
         let mut steps = 2 * self.cells.len();
         while victims.len() < count && steps > 0 {
@@ -136,7 +170,8 @@ impl<R: Eq + Hash + Clone, V> Cells<R, V> {
             }
             let cell = &mut self.cells[self.hand];
             match cell.status {
-                Status::Free | Status::Wanted => {}
+                Status::Free | Status::Wanted | Status::Requested => {}
+                _ if cell.ahead && cell.release >= oldest_ahead => {}
                 Status::Clean | Status::Changed if cell.recent => cell.recent = false,
                 // In the second round it would be picked again.
                 Status::Clean | Status::Changed => victims.push(self.hand as u32),
@@ -168,14 +203,14 @@ mod tests {
         let mut cells = filled(100);
         let mut victims = Vec::new();
         // The first round finds all of them recent.
-        cells.pick_victims(1, &mut victims);
+        cells.pick_victims(1, 0, &mut victims);
         assert_eq!(victims.len(), 1);
         for row in (0..100).step_by(2) {
             let (slot, _) = cells.find_or_insert(&row);
             cells.get_mut(slot).recent = true;
         }
         victims.clear();
-        cells.pick_victims(40, &mut victims);
+        cells.pick_victims(40, 0, &mut victims);
         assert_eq!(victims.len(), 40);
         assert!(victims.iter().all(|&slot| cells.get(slot).row % 2 == 1));
     }
@@ -184,7 +219,7 @@ mod tests {
     fn a_victim_is_picked_once_and_its_cell_used_again() {
         let mut cells = filled(10);
         let mut victims = Vec::new();
-        cells.pick_victims(100, &mut victims);
+        cells.pick_victims(100, 0, &mut victims);
         let distinct: HashSet<_> = victims.iter().copied().collect();
         assert_eq!((victims.len(), distinct.len()), (10, 10));
         victims.iter().for_each(|&slot| cells.remove(slot));
@@ -198,11 +233,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_ahead_stays_until_it_is_old() {
+        let mut cells = filled(3);
+        for (slot, release) in [(0, 5), (1, 6), (2, 7)] {
+            (cells.get_mut(slot).ahead, cells.get_mut(slot).release) = (true, release);
+        }
+        let mut victims = Vec::new();
+        cells.pick_victims(3, 6, &mut victims);
+        assert_eq!(victims, [0]);
+        assert_eq!((cells.retain(|cell| cell.release == 6), cells.len()), (2, 1));
+    }
+
+    #[test]
     fn rows_that_are_not_read_yet_are_no_victims() {
         let mut cells = Cells::<u32, u32>::new();
         cells.find_or_insert(&1);
         let mut victims = Vec::new();
-        cells.pick_victims(1, &mut victims);
+        cells.pick_victims(1, 0, &mut victims);
         assert!(victims.is_empty());
     }
 }

@@ -6,11 +6,11 @@
 //!
 //! 1. **declare**: [`Table::request`] for each row that the release's records will need, which
 //!    gives a [`Slot`]; the same row gives the same slot;
-//! 2. **load**: [`Table::load`] reads all rows that were declared and are not at hand, in the
-//!    way the [strategy](crate::strategy) says;
+//! 2. **load**: [`StateTable::load`] reads all rows that were declared and are not at hand, in
+//!    the way the [strategy](crate::strategy) says;
 //! 3. **apply**: records read and change cells through their slots, in event-time order. As a
 //!    row has one cell, a record sees what the record before it left, deletions included;
-//! 4. **settle**: [`Table::collect_changes`] and [`Table::end_release`].
+//! 4. **settle**: [`StateTable::collect_changes`] and [`StateTable::end_release`].
 //!
 //! What happens in the last step depends on the store's [`CacheBudget`]. Without one, every
 //! change is collected for the release's commit, and the table forgets all (write-through).
@@ -19,39 +19,89 @@
 //! those flush. A value is decoded once and encoded once for each stay in memory; a row that is
 //! at hand does not touch the store.
 //!
+//! **Reading ahead.** Between [`StateTable::begin_ahead`] and [`StateTable::end_ahead`], rows are
+//! declared for releases to come, and reader threads fetch them while earlier releases are
+//! applied.
+//!
 //! **One truth.** While a row has a cell, the cell is what the row is. Nothing reads such a row
-//! from the store, except after a flush.
+//! from the store, except after a flush. A row that is on its way from a reader thread has a cell
+//! already, which stays until the answer is there, and nobody can change or write the row before:
+//! so an answer is never older than the last change of its row, however late it comes.
 
+mod ahead;
 mod budget;
 mod cells;
+mod reading;
+mod writing;
 
+pub use ahead::{ReadAhead, UnknownReadAhead};
 pub use budget::CacheBudget;
 
 use crate::arena::KeyArena;
-use crate::backend::{StateId, StateName};
+use crate::backend::{StateId, StateName, StateReader};
 use crate::batch::ChangeBatch;
-use crate::codec::{self, CodecError, StateValue};
+use crate::codec::{CodecError, StateValue};
 use crate::error::{StateError, hex};
+use crate::planner::ReadPlanner;
+use crate::readers::{Read, Waker};
 use crate::row::Layout;
 use crate::store::Store;
-use crate::strategy::{ReadCall, ReadPlanner, ReadStrategy};
-use cells::{Cell, Cells, Status};
+use crate::strategy::ReadStrategy;
+use ahead::AheadPolicy;
+use cells::{Cells, Status};
+use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
 
 /// A cell of a table: where a declared row's value is. Good until the release ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot(u32);
 
+/// What is given out for rows that are declared ahead: those have no slot yet.
+const NO_SLOT: Slot = Slot(u32::MAX);
+
 /// What all tables can do for a driver that does not know their types.
 pub trait StateTable {
-    /// Reads every row that was declared and is not at hand.
+    /// Who is to be told when an answer of a reader thread is there.
+    fn set_waker(&mut self, waker: Waker);
+
+    /// Whether it is worth to declare rows when their records arrive.
+    fn reads_ahead(&self) -> bool;
+
+    /// Rows that are declared from here on are for releases to come.
+    fn begin_ahead(&mut self);
+
+    /// Ends what [`begin_ahead`](Self::begin_ahead) began; reader threads may start.
+    ///
+    /// # Errors
+    /// [`StateError::Poisoned`].
+    fn end_ahead(&mut self, store: &Store) -> Result<(), StateError>;
+
+    /// Starts to read every row that was declared and is not at hand. Tells whether all of them
+    /// are at hand now; if not, reader threads are at work, and the waker will be called.
     ///
     /// # Errors
     /// [`StateError`] where a read or a value's decoding fails; nothing is known of the rows then.
+    fn start_load(&mut self, store: &Store) -> Result<bool, StateError>;
+
+    /// Takes what reader threads have brought; tells whether all declared rows are at hand now.
+    ///
+    /// # Errors
+    /// As for [`start_load`](Self::start_load).
+    fn continue_load(&mut self, store: &Store) -> Result<bool, StateError>;
+
+    /// Reads every row that was declared and is not at hand, and waits for all of them.
+    ///
+    /// # Errors
+    /// As for [`start_load`](Self::start_load).
     fn load(&mut self, store: &Store) -> Result<(), StateError>;
 
     /// Adds the rows that changed to a batch, and takes them for written; nothing where changes
     /// are written behind.
+    ///
+    /// # Contract
+    /// The batch is committed before rows are declared ahead or read again.
     ///
     /// # Errors
     /// [`StateError::Value`] where a value cannot be encoded.
@@ -69,9 +119,6 @@ pub trait StateTable {
     /// # Errors
     /// [`StateError`] where a row cannot be written.
     fn flush(&mut self, store: &Store) -> Result<(), StateError>;
-
-    /// How often reads went by gets, and how often by a batched read.
-    fn calls_chosen(&self) -> (u64, u64);
 }
 
 /// The rows of one state, as a release sees them.
@@ -80,10 +127,12 @@ pub struct Table<L: Layout, V> {
     cells: Cells<L::Row, V>,
     /// Declared in this release, and not read yet.
     wanted: Vec<u32>,
+    /// Declared in this release, and on their way from reader threads.
+    awaited: usize,
     /// Cells that changed since they were last written. A cell that was given up since then, or
     /// taken by another row, may still be in the list; its status tells.
     changed: Vec<u32>,
-    planner: ReadPlanner,
+    planner: Rc<RefCell<ReadPlanner>>,
     budget: Rc<CacheBudget>,
     keeps_values: bool,
     /// Whether the store may hold rows that are not at hand. It does not while nothing was ever
@@ -96,6 +145,7 @@ pub struct Table<L: Layout, V> {
     owned_bytes: f64,
     changes_seen: u32,
     accounted_bytes: usize,
+    ahead: Ahead,
     unsorted: KeyArena,
     sorted: KeyArena,
     order: Vec<(u64, u32)>,
@@ -104,14 +154,30 @@ pub struct Table<L: Layout, V> {
     written: ChangeBatch,
 }
 
-/// One change in so many is encoded to learn how large values are.
-const MEASURE_EVERY: u32 = 64;
-/// Weight of a new measurement in the running mean.
-const MEASURE_WEIGHT: f64 = 1.0 / 128.0;
-/// When rows are given up, so many at least, so that they are written in batches.
-const LEAST_VICTIMS_SHARE: usize = 32;
-/// A flush writes batches of about this size.
-const FLUSH_BYTES: usize = 4 << 20;
+/// A table's dealings with reader threads.
+struct Ahead {
+    policy: AheadPolicy,
+    /// None where the backend or the configuration has no readers.
+    reader: Option<Arc<dyn StateReader>>,
+    waker: Option<Waker>,
+    answers: Receiver<Box<Read>>,
+    reply: Sender<Box<Read>>,
+    /// Whether rows are declared for releases to come at the moment.
+    declaring: bool,
+    /// Declared ahead, and not handed to a thread yet.
+    wanted: Vec<u32>,
+    /// Cells with the mark `ahead`.
+    rows: usize,
+    /// How many there may be.
+    most_rows: usize,
+    /// A thread is handed so many keys at least.
+    least_keys: usize,
+    hits: u64,
+    wasted: u64,
+    /// Reads that are back, to be sent again: in the boxes that they travel in.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Read>>,
+}
 
 impl<L: Layout, V: StateValue> Table<L, V> {
     /// The table of a state, which is opened in the store.
@@ -124,12 +190,18 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         budget.add_table();
         // The baseline is a get and a put for each record, and stays that.
         let keeps_values = budget.keeps_values() && strategy != ReadStrategy::PerRecord;
+        let ahead = Ahead::new(store, state, strategy);
+        let for_threads = ahead.reader.is_some().then_some(2 * ahead.least_keys);
+        let planner = ReadPlanner::new(strategy, store.reads_in_batches(), for_threads);
+        let planner = Rc::new(RefCell::new(planner));
+        store.set_planner(state, Rc::clone(&planner));
         Ok(Table {
             state,
             cells: Cells::new(),
             wanted: Vec::new(),
+            awaited: 0,
             changed: Vec::new(),
-            planner: ReadPlanner::new(strategy),
+            planner,
             keeps_values,
             budget,
             may_be_stored: !keeps_values || !store.is_empty(state)?,
@@ -139,6 +211,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             owned_bytes: 0.0,
             changes_seen: 0,
             accounted_bytes: 0,
+            ahead,
             unsorted: KeyArena::new(),
             sorted: KeyArena::new(),
             order: Vec::new(),
@@ -153,29 +226,56 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         self.state
     }
 
-    /// Declares that the release will need a row.
+    /// Declares that the release will need a row; or, while rows are declared ahead, that a
+    /// release to come will. In that case the slot means nothing.
     #[inline]
     pub fn request(&mut self, row: &L::Row) -> Slot {
+        if self.ahead.declaring {
+            self.request_ahead(row);
+            return NO_SLOT;
+        }
         self.asked += 1;
-        let slot = self.find_or_want(row);
-        let cell = self.cells.get_mut(slot.0);
-        self.distinct += u64::from(cell.release != self.release);
-        cell.release = self.release;
-        slot
-    }
-
-    #[inline]
-    fn find_or_want(&mut self, row: &L::Row) -> Slot {
         let (slot, new) = self.cells.find_or_insert(row);
-        if new {
-            if self.may_be_stored {
-                self.wanted.push(slot);
-            } else {
-                self.cells.get_mut(slot).status = Status::Clean;
+        let cell = self.cells.get_mut(slot);
+        cell.recent = true;
+        if cell.release != self.release || cell.ahead {
+            cell.release = self.release;
+            self.distinct += 1;
+            if new && !self.may_be_stored {
+                cell.status = Status::Clean;
+            } else if cell.ahead || matches!(cell.status, Status::Wanted | Status::Requested) {
+                self.request_missing(slot);
             }
         }
-        self.cells.get_mut(slot).recent = true;
         Slot(slot)
+    }
+
+    /// A release asks for a row that is not at hand, or that was declared ahead.
+    fn request_missing(&mut self, slot: u32) {
+        let cell = self.cells.get_mut(slot);
+        if std::mem::take(&mut cell.ahead) {
+            self.ahead.rows -= 1;
+            self.ahead.hits += u64::from(cell.status != Status::Wanted);
+        }
+        match cell.status {
+            Status::Wanted => self.wanted.push(slot),
+            Status::Requested => self.awaited += 1,
+            Status::Free | Status::Clean | Status::Changed => {}
+        }
+    }
+
+    /// Declares that a release to come will need a row.
+    fn request_ahead(&mut self, row: &L::Row) {
+        if self.ahead.rows >= self.ahead.most_rows || !self.may_be_stored {
+            return;
+        }
+        let (slot, new) = self.cells.find_or_insert(row);
+        if new {
+            let cell = self.cells.get_mut(slot);
+            (cell.ahead, cell.release) = (true, self.release);
+            self.ahead.rows += 1;
+            self.ahead.wanted.push(slot);
+        }
     }
 
     /// The slot of a row that was declared or not; what is not at hand is read with a get of
@@ -184,24 +284,44 @@ impl<L: Layout, V: StateValue> Table<L, V> {
     /// # Errors
     /// [`StateError`] where the read fails.
     pub fn fetch(&mut self, row: &L::Row, store: &Store) -> Result<Slot, StateError> {
-        let slot = self.find_or_want(row);
-        if self.cells.get(slot.0).status == Status::Wanted {
-            store.count(self.state, |statistics| {
-                statistics.keys_asked += 1;
-                statistics.keys_distinct += 1;
-                statistics.undeclared_reads += 1;
-            });
-            self.wanted.retain(|&wanted| wanted != slot.0);
-            self.read_one(slot.0, store)?;
+        let (slot, new) = self.cells.find_or_insert(row);
+        let cell = self.cells.get_mut(slot);
+        cell.recent = true;
+        if new && !self.may_be_stored {
+            cell.status = Status::Clean;
         }
-        Ok(slot)
+        if matches!(cell.status, Status::Wanted | Status::Requested) || cell.ahead {
+            self.fetch_missing(slot, store)?;
+        }
+        Ok(Slot(slot))
+    }
+
+    fn fetch_missing(&mut self, slot: u32, store: &Store) -> Result<(), StateError> {
+        let cell = self.cells.get_mut(slot);
+        if cell.ahead {
+            cell.release = self.release;
+            self.request_missing(slot);
+        }
+        match self.cells.get(slot).status {
+            Status::Wanted => {
+                store.count(self.state, |statistics| {
+                    statistics.keys_asked += 1;
+                    statistics.keys_distinct += 1;
+                    statistics.undeclared_reads += 1;
+                });
+                self.wanted.retain(|&wanted| wanted != slot);
+                self.read_one(slot, store)
+            }
+            Status::Requested => self.wait_for(slot, store),
+            Status::Free | Status::Clean | Status::Changed => Ok(()),
+        }
     }
 
     /// The value in a slot, if the row has one.
     #[inline]
     pub fn get(&self, slot: Slot) -> Option<&V> {
         let cell = self.cells.get(slot.0);
-        debug_assert!(cell.status != Status::Wanted, "a slot is read before it is loaded");
+        debug_assert!(cell.status.is_at_hand(), "a slot is read before it is loaded");
         cell.value.as_ref()
     }
 
@@ -209,7 +329,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
     #[inline]
     pub fn get_mut(&mut self, slot: Slot) -> &mut Option<V> {
         let cell = self.cells.get_mut(slot.0);
-        debug_assert!(cell.status != Status::Wanted, "a slot is changed before it is loaded");
+        debug_assert!(cell.status.is_at_hand(), "a slot is changed before it is loaded");
         if cell.status != Status::Changed {
             cell.status = Status::Changed;
             self.changed.push(slot.0);
@@ -226,238 +346,64 @@ impl<L: Layout, V: StateValue> Table<L, V> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-
-    fn read_one(&mut self, slot: u32, store: &Store) -> Result<(), StateError> {
-        let cell = self.cells.get_mut(slot);
-        self.scratch.clear();
-        L::encode(&cell.row, store.groups(), &mut self.scratch);
-        let mut decoded = Ok(None);
-        let mut value_bytes = 0;
-        let (found, took) = store.get(self.state, &self.scratch, &mut |bytes| {
-            value_bytes = bytes.len();
-            decoded = codec::decode(bytes).map(Some);
-        })?;
-        self.planner.measured(ReadCall::Gets, 1, took);
-        cell.value = decoded.map_err(|source| value_error(store, self.state, &self.scratch, source))?;
-        cell.stored = found;
-        cell.status = Status::Clean;
-        if found {
-            self.measured(self.scratch.len(), value_bytes);
-        }
-        Ok(())
-    }
-
-    fn read_batch(&mut self, store: &Store) -> Result<(), StateError> {
-        self.sort_wanted(store);
-        let (cells, wanted, order) = (&mut self.cells, &self.wanted, &self.order);
-        let mut failed: Option<(usize, CodecError)> = None;
-        let (mut found, mut value_bytes) = (0, 0);
-        let took = store.multi_get(self.state, &self.sorted, &mut |index, bytes| {
-            let cell = cells.get_mut(wanted[order[index].1 as usize]);
-            cell.stored = bytes.is_some();
-            cell.status = Status::Clean;
-            found += usize::from(bytes.is_some());
-            value_bytes += bytes.map_or(0, <[u8]>::len);
-            match bytes.map(codec::decode).transpose() {
-                Ok(value) => cell.value = value,
-                Err(error) => {
-                    failed.get_or_insert((index, error));
-                }
-            }
-        })?;
-        self.planner.measured(ReadCall::MultiGet, self.wanted.len(), took);
-        if let Some(mean) = value_bytes.checked_div(found) {
-            self.measured(self.sorted.total_bytes() / self.wanted.len(), mean);
-        }
-        match failed {
-            Some((index, source)) => Err(value_error(store, self.state, self.sorted.get(index), source)),
-            None => Ok(()),
-        }
-    }
-
-    /// Encodes the wanted rows, sorted, into `self.sorted`; `self.order` says which is which.
-    fn sort_wanted(&mut self, store: &Store) {
-        self.unsorted.clear();
-        for &slot in &self.wanted {
-            let row = &self.cells.get(slot).row;
-            self.unsorted.push_with(|bytes| L::encode(row, store.groups(), bytes));
-        }
-        self.unsorted.sorted_order(&mut self.order);
-        self.sorted.clear();
-        for &(_, index) in &self.order {
-            self.sorted.push(self.unsorted.get(index as usize));
-        }
-    }
-
-    /// Adds a cell's change to a batch, if there is one, and takes it for written.
-    fn write_cell(
-        state: StateId,
-        cell: &mut Cell<L::Row, V>,
-        store: &Store,
-        scratch: &mut Vec<u8>,
-        batch: &mut ChangeBatch,
-    ) -> Result<(), StateError> {
-        if cell.status != Status::Changed {
-            return Ok(());
-        }
-        scratch.clear();
-        L::encode(&cell.row, store.groups(), scratch);
-        match &cell.value {
-            Some(value) => batch
-                .put_with(state, scratch, |bytes| codec::encode_into(value, bytes))
-                .map_err(|source| value_error(store, state, scratch, source))?,
-            None if cell.stored => batch.delete(state, scratch),
-            None => {}
-        }
-        cell.stored = cell.value.is_some();
-        cell.status = Status::Clean;
-        Ok(())
-    }
-
-    /// Learns how much rows and values own beside their cells. Rows without a value say nothing
-    /// here: they are about to get one, most often.
-    fn measured(&mut self, row_bytes: usize, value_bytes: usize) {
-        // What fits into the cell is in the cell; the rest is on the heap, about as long as it is
-        // when encoded.
-        let owned = row_bytes.saturating_sub(size_of::<L::Row>() + 4)
-            + value_bytes.saturating_sub(size_of::<Option<V>>());
-        let weight = if self.owned_bytes == 0.0 { 1.0 } else { MEASURE_WEIGHT };
-        self.owned_bytes += weight * (owned as f64 - self.owned_bytes);
-    }
-
-    /// Measures a row that changed, one in so many.
-    fn measure_changes(&mut self, store: &Store) -> Result<(), StateError> {
-        let since = self.changed.len() as u32;
-        if since < self.changes_seen + MEASURE_EVERY {
-            return Ok(());
-        }
-        for place in (self.changes_seen..since).step_by(MEASURE_EVERY as usize) {
-            let cell = self.cells.get(self.changed[place as usize]);
-            let Some(value) = &cell.value else { continue };
-            self.scratch.clear();
-            L::encode(&cell.row, store.groups(), &mut self.scratch);
-            let row_bytes = self.scratch.len();
-            codec::encode_into(value, &mut self.scratch)
-                .map_err(|source| value_error(store, self.state, &self.scratch[..row_bytes], source))?;
-            let value_bytes = self.scratch.len() - row_bytes;
-            self.measured(row_bytes, value_bytes);
-        }
-        self.changes_seen = since;
-        Ok(())
-    }
-
-    fn row_bytes(&self) -> usize {
-        Cells::<L::Row, V>::cell_bytes() + self.owned_bytes as usize
-    }
-
-    fn account(&mut self) {
-        let bytes = self.cells.len() * self.row_bytes();
-        self.budget.account(self.accounted_bytes, bytes);
-        self.accounted_bytes = bytes;
-    }
-
-    /// Gives up rows that are beyond the budget.
-    fn shrink(&mut self, store: &Store) -> Result<(), StateError> {
-        self.account();
-        let excess = self.budget.excess_rows(self.cells.len(), self.row_bytes());
-        if excess == 0 {
-            return Ok(());
-        }
-        let count = excess.max(self.cells.len() / LEAST_VICTIMS_SHARE);
-        self.victims.clear();
-        self.cells.pick_victims(count, &mut self.victims);
-        for &slot in &self.victims {
-            let cell = self.cells.get_mut(slot);
-            Self::write_cell(self.state, cell, store, &mut self.scratch, &mut self.written)?;
-        }
-        // Written before they are forgotten: whoever asks for them next reads them.
-        self.may_be_stored |= !self.written.is_empty();
-        store.commit(&mut self.written)?;
-        self.victims.iter().for_each(|&slot| self.cells.remove(slot));
-        let given_up = self.victims.len() as u64;
-        store.count(self.state, |statistics| statistics.rows_given_up += given_up);
-        if self.changed.len() > 2 * self.cells.len() + 1024 {
-            let cells = &self.cells;
-            self.changed.retain(|&slot| cells.get(slot).status == Status::Changed);
-            self.changed.sort_unstable();
-            self.changed.dedup();
-            self.changes_seen = self.changed.len() as u32;
-        }
-        self.account();
-        Ok(())
-    }
 }
 
 impl<L: Layout, V: StateValue> StateTable for Table<L, V> {
+    fn set_waker(&mut self, waker: Waker) {
+        self.ahead.waker = Some(waker);
+    }
+
+    #[inline]
+    fn reads_ahead(&self) -> bool {
+        self.ahead.policy.is_active() && self.may_be_stored
+    }
+
+    fn begin_ahead(&mut self) {
+        self.ahead.declaring = true;
+    }
+
+    fn end_ahead(&mut self, store: &Store) -> Result<(), StateError> {
+        self.ahead.declaring = false;
+        self.submit_ahead(store)
+    }
+
+    fn start_load(&mut self, store: &Store) -> Result<bool, StateError> {
+        self.start_reading(store)?;
+        self.continue_load(store)
+    }
+
+    fn continue_load(&mut self, store: &Store) -> Result<bool, StateError> {
+        while self.awaited > 0
+            && let Ok(answer) = self.ahead.answers.try_recv()
+        {
+            self.take_answer(answer, store)?;
+        }
+        Ok(self.awaited == 0)
+    }
+
     fn load(&mut self, store: &Store) -> Result<(), StateError> {
-        if self.asked > 0 {
-            let (asked, distinct, wanted) = (self.asked, self.distinct, self.wanted.len() as u64);
-            store.count(self.state, |statistics| {
-                statistics.keys_asked += asked;
-                statistics.keys_distinct += distinct;
-                statistics.keys_at_hand += distinct.saturating_sub(wanted);
-            });
-            (self.asked, self.distinct) = (0, 0);
-        }
-        if !self.wanted.is_empty() {
-            match self.planner.choose(self.wanted.len()) {
-                ReadCall::Gets => {
-                    for index in 0..self.wanted.len() {
-                        self.read_one(self.wanted[index], store)?;
-                    }
-                }
-                ReadCall::MultiGet => self.read_batch(store)?,
-            }
-            self.wanted.clear();
-        }
-        Ok(())
+        self.start_reading(store)?;
+        self.wait_for_all(store)
     }
 
     fn collect_changes(&mut self, store: &Store, batch: &mut ChangeBatch) -> Result<(), StateError> {
-        if self.keeps_values {
-            return self.measure_changes(store);
-        }
-        for &slot in &self.changed {
-            let cell = self.cells.get_mut(slot);
-            Self::write_cell(self.state, cell, store, &mut self.scratch, batch)?;
-        }
-        self.changed.clear();
-        Ok(())
+        if self.keeps_values { self.measure_changes(store) } else { self.write_changes(store, batch) }
     }
 
     fn end_release(&mut self, store: &Store) -> Result<(), StateError> {
-        // 0 is the release of cells that nobody asked for; after so many releases, an old number
-        // could at worst be taken for the new one in the statistics.
+        // After 2^32 releases, an old number could at worst be taken for the new one in the
+        // statistics, as nothing of a release is left when it ends.
         self.release = self.release.checked_add(1).unwrap_or(1);
         if self.keeps_values {
-            return self.shrink(store);
+            self.shrink(store)?;
+        } else {
+            self.forget();
         }
-        debug_assert!(self.changed.is_empty(), "changes are collected before a release ends");
-        self.cells.clear();
-        self.wanted.clear();
-        Ok(())
+        self.settle_ahead(store)
     }
 
     fn flush(&mut self, store: &Store) -> Result<(), StateError> {
-        let changed = std::mem::take(&mut self.changed);
-        for &slot in &changed {
-            let cell = self.cells.get_mut(slot);
-            Self::write_cell(self.state, cell, store, &mut self.scratch, &mut self.written)?;
-            if self.written.total_bytes() > FLUSH_BYTES {
-                self.may_be_stored = true;
-                store.commit(&mut self.written)?;
-            }
-        }
-        self.may_be_stored |= !self.written.is_empty();
-        store.commit(&mut self.written)?;
-        self.changed = changed;
-        self.changed.clear();
-        self.changes_seen = 0;
-        Ok(())
-    }
-
-    fn calls_chosen(&self) -> (u64, u64) {
-        self.planner.chosen()
+        self.write_all(store)
     }
 }
 
@@ -469,4 +415,32 @@ impl<L: Layout, V> Drop for Table<L, V> {
 
 fn value_error(store: &Store, state: StateId, key: &[u8], source: CodecError) -> StateError {
     StateError::Value { state: store.state_name(state), key: hex(key), source }
+}
+
+impl Ahead {
+    fn new(store: &Store, state: StateId, strategy: ReadStrategy) -> Self {
+        let reader = store.reader(state).filter(|_| store.readers().threads() > 0);
+        let mode = match (strategy, store.reader_options().ahead) {
+            _ if reader.is_none() => ReadAhead::Off,
+            (ReadStrategy::PerRecord, _) => ReadAhead::Off,
+            (ReadStrategy::Auto, mode) | (_, mode @ (ReadAhead::On | ReadAhead::Off)) => mode,
+            (_, ReadAhead::Auto) => ReadAhead::Off,
+        };
+        let (reply, answers) = mpsc::channel();
+        Ahead {
+            policy: AheadPolicy::new(mode),
+            reader,
+            waker: None,
+            answers,
+            reply,
+            declaring: false,
+            wanted: Vec::new(),
+            rows: 0,
+            most_rows: reading::LEAST_ROWS_AHEAD,
+            least_keys: store.reader_options().least_keys.max(1),
+            hits: 0,
+            wasted: 0,
+            spare: Vec::new(),
+        }
+    }
 }

@@ -4,16 +4,15 @@ use super::machine;
 use super::peers::{self, Peer};
 use super::workload_source::{Clock, Workload, WorkloadPartition};
 use crate::cli::CommandError;
-use crate::config::{JobConfig, RunAhead, StateBackend};
+use crate::cli::state_arguments::StateArguments;
+use crate::config::{JobConfig, RunAhead};
 use crate::generate::workload;
 use crate::ingest::Partition;
 use crate::job::Job;
 use crate::run::Runner;
 use crate::sink::OutputOptions;
-use bytesize::ByteSize;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -52,12 +51,6 @@ pub struct EngineArguments {
     /// How state is read.
     #[arg(long, value_name = "S", default_value = "auto")]
     strategy: ReadStrategy,
-    /// Memory for the state of all workers together.
-    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
-    memory: ByteSize,
-    /// Memory out of that for decoded values; half of it if not given, 0 to keep none.
-    #[arg(long, value_name = "SIZE")]
-    cache: Option<ByteSize>,
     /// Events in a millisecond of event time.
     #[arg(long, value_name = "E", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     epms: u64,
@@ -67,18 +60,11 @@ pub struct EngineArguments {
     /// Most records of a worker that are due and not worked off before its sources wait.
     #[arg(long, value_name = "N", default_value_t = RunAhead::default().events)]
     max_in_flight: u64,
-    /// Read and write state files past the page cache.
-    #[arg(long)]
-    direct_io: bool,
-    /// Directory for state files; a temporary one if not given.
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
-    /// Where state lies.
-    #[arg(long, value_enum, default_value = "rocksdb")]
-    backend: StateBackend,
     /// Run the workload on something else, to compare with.
     #[arg(long, value_enum)]
     peer: Option<Peer>,
+    #[command(flatten)]
+    state: StateArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -157,18 +143,15 @@ fn run_job(
     workload: Workload,
     clock: &Arc<Clock>,
 ) -> Result<Outcome, CommandError> {
-    let config = JobConfig {
+    let mut config = JobConfig {
         name: "bench engine".to_string(),
         workers: usize::from(arguments.workers),
         strategy: arguments.strategy,
-        backend: arguments.backend,
-        memory_bytes: arguments.memory.as_u64() as usize,
-        cache_bytes: arguments.cache.map(|size| size.as_u64() as usize),
+        memory_bytes: 1 << 30,
         run_ahead: RunAhead { events: arguments.max_in_flight, ..RunAhead::default() },
-        direct_io: arguments.direct_io,
-        state_dir: arguments.state_dir.clone(),
         ..JobConfig::default()
     };
+    arguments.state.configure(&mut config);
     let sums: Arc<(AtomicU64, AtomicU64)> = Arc::default();
     let (shown, clock) = (Arc::clone(&sums), Arc::clone(clock));
     let vsize = arguments.vsize as usize;
@@ -176,7 +159,7 @@ fn run_job(
         let clock = Arc::clone(&clock);
         running_count(job, workload, vsize, clock, Arc::clone(&shown));
     })?;
-    log::info!("{:?}", report.metrics.all_states());
+    log::info!("{:?}, waited {} ms", report.metrics.all_states(), report.metrics.read_wait_ns / 1_000_000);
     Ok(Outcome { out: sums.0.load(Ordering::Relaxed), checksum: sums.1.load(Ordering::Relaxed) })
 }
 
