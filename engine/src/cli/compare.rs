@@ -206,7 +206,7 @@ fn difference(runs: &[Run]) -> Option<String> {
 }
 
 /// The middle one, or the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
         0 => f64::NAN,

@@ -29,6 +29,15 @@ impl ProgressDisplay {
             .iter()
             .map(|path| if path == Path::new("-") { None } else { Some(std::fs::metadata(path).ok()?.len()) })
             .sum::<Option<u64>>();
+        Self::show(live, total_bytes, time_format)
+    }
+
+    /// Starts to show how work gets on that is no job: so many records, and bytes of a total.
+    pub fn of_bytes(live: Arc<Live>, total_bytes: u64) -> Self {
+        Self::show(live, Some(total_bytes), TimeFormat::Raw)
+    }
+
+    fn show(live: Arc<Live>, total_bytes: Option<u64>, time_format: TimeFormat) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || match std::io::stderr().is_terminal() {

@@ -1,8 +1,11 @@
 //! `tidegate bench`: measurements of the engine itself.
 
+mod disk_file;
 mod engine;
 mod machine;
 mod peers;
+mod reads;
+mod spread;
 mod workload_source;
 
 use super::CommandError;
@@ -12,6 +15,8 @@ use super::CommandError;
 pub enum BenchCommand {
     /// Run a workload that stream processors are compared with, and print one line of JSON.
     Engine(engine::EngineArguments),
+    /// Measure random reads of the disk itself, without any store.
+    Reads(reads::ReadsArguments),
 }
 
 /// Runs the command; gives the exit status.
@@ -21,5 +26,6 @@ pub enum BenchCommand {
 pub fn run(command: &BenchCommand) -> Result<u8, CommandError> {
     match command {
         BenchCommand::Engine(arguments) => engine::run(arguments),
+        BenchCommand::Reads(arguments) => reads::run(arguments),
     }
 }
