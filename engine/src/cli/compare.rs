@@ -28,7 +28,7 @@ pub enum Regime {
 
 impl Regime {
     /// Memory of the job, in bytes, and whether reads go past the page cache.
-    fn settings(self) -> (usize, bool) {
+    pub fn settings(self) -> (usize, bool) {
         match self {
             Regime::Disk => (8 << 20, true),
             Regime::Cache => (8 << 20, false),

@@ -9,6 +9,18 @@ use std::time::Duration;
 
 /// Reports an interrupt to the job, from now on until the process ends.
 pub fn stop_on_signals(failure: Arc<Failure>) {
+    let interrupted = note_signals();
+    std::thread::spawn(move || {
+        while !interrupted.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        failure.report(JobError::Interrupted);
+    });
+}
+
+/// A flag that the first interrupt sets, for work that looks at it now and then. The second one
+/// ends the process.
+pub fn note_signals() -> Arc<AtomicBool> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // The second signal finds the flag set and ends the process at once.
@@ -18,10 +30,5 @@ pub fn stop_on_signals(failure: Arc<Failure>) {
             log::warn!("signal {signal} cannot be caught: {error}");
         }
     }
-    std::thread::spawn(move || {
-        while !interrupted.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        failure.report(JobError::Interrupted);
-    });
+    interrupted
 }

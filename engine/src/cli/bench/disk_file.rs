@@ -64,6 +64,20 @@ pub enum DiskError {
     },
 }
 
+/// Makes sure that files in a directory can be read past the page cache.
+///
+/// # Errors
+/// [`DiskError`] where they cannot.
+pub fn check_direct(directory: &Path) -> Result<(), DiskError> {
+    open_direct(directory).map(drop)
+}
+
+fn open_direct(directory: &Path) -> Result<File, DiskError> {
+    let file = open_nameless(directory)?;
+    check_is_on_a_disk(&file, directory)?;
+    Ok(file)
+}
+
 /// A file without a name: it is gone when this is dropped, and when the process ends, however
 /// it ends.
 #[derive(Debug)]
@@ -86,8 +100,7 @@ impl DiskFile {
         block_bytes: usize,
         written: &mut dyn FnMut(u64),
     ) -> Result<Self, DiskError> {
-        let file = open_nameless(directory)?;
-        check_is_on_a_disk(&file, directory)?;
+        let file = open_direct(directory)?;
         let blocks = (total_bytes / block_bytes as u64).max(1);
         let disk_file = DiskFile { file, directory: directory.to_path_buf(), block_bytes, blocks };
         disk_file.fill(written).map_err(|source| DiskError::Write {

@@ -1,18 +1,17 @@
 //! `tidegate bench engine`: the workloads that peers run, through the engine as a real job.
 
 use super::machine;
+use super::padded_count::PaddedCount;
 use super::peers::{self, Peer};
 use super::workload_source::{Clock, Workload, WorkloadPartition};
 use crate::cli::CommandError;
 use crate::cli::state_arguments::StateArguments;
 use crate::config::{JobConfig, RunAhead};
-use crate::generate::workload;
 use crate::ingest::Partition;
 use crate::job::Job;
 use crate::run::Runner;
 use crate::sink::OutputOptions;
-use serde::de::{self, Deserialize, Deserializer, Visitor};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -191,49 +190,5 @@ fn running_count(
             },
         );
         counts.consume("counts", move |events| add(&mut events.iter().map(|event| event.data.1)));
-    }
-}
-
-/// A count in a state of some size that does not compress.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct PaddedCount(Vec<u8>);
-
-impl PaddedCount {
-    fn new(key: u64, bytes: usize) -> Self {
-        let mut value = vec![0; bytes];
-        workload::fill_value(&mut value, key, 0);
-        PaddedCount(value)
-    }
-
-    fn increment(&mut self) -> u64 {
-        let count = workload::value_count(&self.0) + 1;
-        self.0[..8].copy_from_slice(&count.to_le_bytes());
-        count
-    }
-}
-
-// As bytes, not as a list of numbers: a copy, where a list is a loop.
-impl Serialize for PaddedCount {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for PaddedCount {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Vec<u8>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("bytes")
-            }
-            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
-                Ok(bytes.to_vec())
-            }
-            fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
-                Ok(bytes)
-            }
-        }
-        deserializer.deserialize_byte_buf(Bytes).map(PaddedCount)
     }
 }

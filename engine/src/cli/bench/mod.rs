@@ -3,9 +3,11 @@
 mod disk_file;
 mod engine;
 mod machine;
+mod padded_count;
 mod peers;
 mod reads;
 mod spread;
+mod state;
 mod workload_source;
 
 use super::CommandError;
@@ -17,6 +19,8 @@ pub enum BenchCommand {
     Engine(engine::EngineArguments),
     /// Measure random reads of the disk itself, without any store.
     Reads(reads::ReadsArguments),
+    /// Measure the state layer alone: reads, updates, appends and clears, strategy by strategy.
+    State(Box<state::StateArguments>),
 }
 
 /// Runs the command; gives the exit status.
@@ -27,5 +31,6 @@ pub fn run(command: &BenchCommand) -> Result<u8, CommandError> {
     match command {
         BenchCommand::Engine(arguments) => engine::run(arguments),
         BenchCommand::Reads(arguments) => reads::run(arguments),
+        BenchCommand::State(arguments) => state::run(arguments),
     }
 }
