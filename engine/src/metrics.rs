@@ -57,6 +57,8 @@ pub struct SourceMetrics {
     pub bad_line_samples: Vec<String>,
     /// Times the source waited for the rest of the job.
     pub waits: u64,
+    /// Times the source slowed down because the store was about to hold writes up.
+    pub write_waits: u64,
 }
 
 /// How many bad lines a report names.
@@ -70,6 +72,7 @@ impl SourceMetrics {
         self.bad_line_samples.extend(other.bad_line_samples.iter().cloned());
         self.bad_line_samples.truncate(BAD_LINE_SAMPLES);
         self.waits += other.waits;
+        self.write_waits += other.write_waits;
     }
 }
 

@@ -64,6 +64,42 @@ impl fmt::Display for StateName {
     }
 }
 
+/// How near a store is to holding writes up: from 0.0, not at all, to 1.0, writes are delayed or
+/// wait.
+///
+/// ```
+/// use tidegate_state::backend::WritePressure;
+/// assert_eq!(WritePressure::new(1.5), WritePressure::STALL);
+/// assert_eq!(WritePressure::new(f64::NAN), WritePressure::NONE);
+/// assert_eq!(WritePressure::NONE.max(WritePressure::new(0.25)).level(), 0.25);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct WritePressure(f64);
+
+impl WritePressure {
+    /// Nothing holds writes up.
+    pub const NONE: WritePressure = WritePressure(0.0);
+    /// Writes are held up.
+    pub const STALL: WritePressure = WritePressure(1.0);
+
+    /// A pressure, brought into the range from 0.0 to 1.0.
+    pub fn new(level: f64) -> Self {
+        // What is no number says nothing, and may not make comparisons fail.
+        WritePressure(if level.is_nan() { 0.0 } else { level.clamp(0.0, 1.0) })
+    }
+
+    /// The number, from 0.0 to 1.0.
+    pub fn level(self) -> f64 {
+        self.0
+    }
+
+    /// The greater of two.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        WritePressure(self.0.max(other.0))
+    }
+}
+
 /// Takes what a scan finds: a row's key and value. Says whether to go on.
 pub type RowVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 
@@ -109,7 +145,9 @@ pub trait StateReader: Send + Sync {
 ///   arena does not touch the store.
 /// * **Commits are atomic** and ordered: ranges are removed first, then single rows change. What
 ///   a failed commit left behind is unknown, so a caller stops using the store
-///   ([`Store`](crate::store::Store) sees to that).
+///   ([`Store`](crate::store::Store) sees to that). The same holds for clearing.
+/// * **Clearing a state** removes all its rows and no other's. The state stays open under its
+///   number, and takes new rows at once.
 /// * **Scans** give rows in ascending order of keys, from `lower` (included) to `upper` (not
 ///   included, or to the end), and stop when the visitor says so.
 ///
@@ -169,6 +207,19 @@ pub trait Backend {
     /// # Errors
     /// [`BackendError`] where it is not known that all of them are in the store.
     fn commit(&mut self, batch: &ChangeBatch) -> Result<(), BackendError>;
+
+    /// Removes all rows of a state. Where rows lie in files, the time this takes does not depend
+    /// on how many there are, and the room they took on the disk, but for what one write buffer
+    /// holds, is free again once compactions under way are done and something was flushed.
+    ///
+    /// # Errors
+    /// [`BackendError`] where it is not known whether the rows are gone; the state may then not
+    /// even be there.
+    fn clear(&mut self, state: StateId) -> Result<(), BackendError>;
+
+    /// How near the store is to holding writes up. Cheap enough to ask after each commit; the
+    /// answer may be some milliseconds old, but does not stay what it was when commits cease.
+    fn write_pressure(&self) -> WritePressure;
 
     /// Writes what is in memory to files, where there are files.
     ///

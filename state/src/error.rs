@@ -91,6 +91,16 @@ pub enum StateError {
         /// What the backend says.
         source: BackendError,
     },
+    /// Removing all rows of a state failed. The store is poisoned from here on.
+    #[error("clearing state {state} failed ({store}): {source}; {}", source.kind.advice())]
+    Clear {
+        /// Operator and state name.
+        state: String,
+        /// Where the store lies.
+        store: String,
+        /// What the backend says.
+        source: BackendError,
+    },
     /// The store refuses work because an earlier commit failed.
     #[error("the state store ({store}) takes no more work, because an earlier write failed: {first}")]
     Poisoned {

@@ -2,7 +2,7 @@
 //! failures, and with answers that come late and out of order.
 
 use crate::arena::KeyArena;
-use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName, StateReader};
+use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName, StateReader, WritePressure};
 use crate::batch::ChangeBatch;
 use crate::error::{BackendError, BackendErrorKind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ impl Faults {
         *locked(&self.unreadable_key) = key;
     }
 
-    /// How many more commits succeed; none for "all of them".
+    /// How many more commits and clears succeed; none for "all of them".
     pub fn set_commits_left(&self, commits: Option<usize>) {
         *locked(&self.commits_left) = commits;
     }
@@ -67,6 +67,20 @@ impl Faults {
             // A Weyl sequence: evenly spread, and different from one read to the next.
             let turn = self.delays.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             std::thread::sleep(Duration::from_micros(((turn >> 32) * longest) >> 32));
+        }
+    }
+
+    fn check_write(&self) -> Result<(), BackendError> {
+        match &mut *locked(&self.commits_left) {
+            Some(0) => Err(BackendError {
+                kind: BackendErrorKind::NoSpace,
+                message: "injected: no space left on device".to_string(),
+            }),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 }
@@ -131,16 +145,18 @@ impl<B: Backend + Send + 'static> Backend for FaultyBackend<B> {
 
     fn commit(&mut self, batch: &ChangeBatch) -> Result<(), BackendError> {
         self.faults.count();
-        if let Some(left) = &mut *locked(&self.faults.commits_left) {
-            if *left == 0 {
-                return Err(BackendError {
-                    kind: BackendErrorKind::NoSpace,
-                    message: "injected: no space left on device".to_string(),
-                });
-            }
-            *left -= 1;
-        }
+        self.faults.check_write()?;
         locked(&self.inner).commit(batch)
+    }
+
+    fn clear(&mut self, state: StateId) -> Result<(), BackendError> {
+        self.faults.count();
+        self.faults.check_write()?;
+        locked(&self.inner).clear(state)
+    }
+
+    fn write_pressure(&self) -> WritePressure {
+        locked(&self.inner).write_pressure()
     }
 
     fn flush(&mut self) -> Result<(), BackendError> {

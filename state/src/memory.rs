@@ -2,7 +2,7 @@
 //! RocksDB is held against.
 
 use crate::arena::KeyArena;
-use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName};
+use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName, WritePressure};
 use crate::batch::{Change, ChangeBatch};
 use crate::error::BackendError;
 use std::collections::BTreeMap;
@@ -104,6 +104,15 @@ impl Backend for MemoryBackend {
             }
         }
         Ok(())
+    }
+
+    fn clear(&mut self, state: StateId) -> Result<(), BackendError> {
+        self.states[state.0 as usize].clear();
+        Ok(())
+    }
+
+    fn write_pressure(&self) -> WritePressure {
+        WritePressure::NONE
     }
 
     fn flush(&mut self) -> Result<(), BackendError> {

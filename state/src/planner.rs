@@ -139,11 +139,15 @@ impl ReadPlanner {
         let budget = EXPLORED_SHARE * self.spent_ns - self.explored_ns;
         let others = ReadCall::ALL.into_iter().filter(|&call| {
             let since = reads - looked_at[call as usize];
-            let expected = self.expected_ns(index, call).map_or(0.0, |ns| (ns - best_ns).max(0.0));
+            let excess_ns = match self.expected_ns(index, call) {
+                Some(ns) if ns < best_ns * CLEARLY_CHEAPER => f64::NEG_INFINITY,
+                Some(ns) => (ns - best_ns).max(0.0) * keys as f64,
+                None => 0.0,
+            };
             call != taken
                 && self.is_possible(call, keys)
                 && (since >= LEAST_READS_BETWEEN || looked_at[call as usize] == 0)
-                && expected * keys as f64 <= budget
+                && excess_ns <= budget
         });
         // Of calls that were never tried, the one that suits the size first.
         let unlikely =
@@ -160,9 +164,7 @@ impl ReadPlanner {
     /// The cheapest call of a class, or the one that is taken where no other is clearly better.
     fn cheapest(&self, index: usize, keys: usize) -> ReadCall {
         let class = &self.classes[index];
-        let guess =
-            if keys < FIRST_GUESS_KEYS || !self.batched { ReadCall::Gets } else { ReadCall::MultiGet };
-        let mut best = class.taken.unwrap_or(guess);
+        let mut best = class.taken.unwrap_or_else(|| self.first_guess(index, keys));
         for call in ReadCall::ALL {
             if let (Some(best_ns), Some(ns)) =
                 (class.ns_per_key[best as usize], class.ns_per_key[call as usize])
@@ -173,6 +175,17 @@ impl ReadPlanner {
             }
         }
         best
+    }
+
+    /// What to begin with in a class: what is best in its neighbours, if that is known.
+    fn first_guess(&self, index: usize, keys: usize) -> ReadCall {
+        let possible = ReadCall::ALL.into_iter().filter(|&call| self.is_possible(call, keys));
+        let known = possible.filter_map(|call| Some((self.expected_ns(index, call)?, call)));
+        match known.min_by(|a, b| a.0.total_cmp(&b.0)) {
+            Some((_, call)) => call,
+            None if keys < FIRST_GUESS_KEYS || !self.batched => ReadCall::Gets,
+            None => ReadCall::MultiGet,
+        }
     }
 
     /// What a call takes a key, as far as this class or its neighbours know.
@@ -275,6 +288,15 @@ mod tests {
             assert!(cost <= best + best / 40 + first_looks, "{keys} keys, {cost_ns:?}: {chosen:?}");
             assert!(chosen[cheapest] >= 900);
         }
+    }
+
+    #[test]
+    fn what_one_size_knows_the_next_one_uses() {
+        let mut planner = ReadPlanner::new(ReadStrategy::Auto, true, Some(64));
+        // Looks at gets have used up what may be spent.
+        run(&mut planner, 50, 1024, [1000, 40, 10]);
+        let chosen = run(&mut planner, 10, 4096, [1000, 40, 10]);
+        assert!(chosen[2] >= 9, "{chosen:?}");
     }
 
     #[test]

@@ -5,17 +5,23 @@
 //! measurement, it says so.
 
 use crate::arena::KeyArena;
-use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName, StateReader};
+use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName, StateReader, WritePressure};
 use crate::batch::{Change, ChangeBatch};
 use crate::error::{BackendError, BackendErrorKind, StateError};
 use crate::io_uring;
+use cleared::EmptyRanges;
 use rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor,
     CompactOptions, DBCompressionType, DBWithThreadMode, FlushOptions, MultiThreaded, Options, ReadOptions,
     WriteBatch, WriteBufferManager, WriteOptions,
 };
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+mod cleared;
+mod clearing;
+mod pressure;
 
 type Database = DBWithThreadMode<MultiThreaded>;
 
@@ -51,7 +57,12 @@ const BLOOM_BITS_PER_KEY: f64 = 10.0;
 pub struct RocksBackend {
     database: Arc<Database>,
     names: Vec<String>,
+    /// Of each state, where it is known to have no rows. Scans learn it too, hence the cell; it
+    /// is not borrowed while a visitor runs.
+    empty_ranges: RefCell<Vec<EmptyRanges>>,
+    last_pressure: pressure::LastPressure,
     column_options: Options,
+    write_buffer_bytes: u64,
     reads: ReadOptions,
     batched: bool,
     writes: WriteOptions,
@@ -67,7 +78,7 @@ impl RocksBackend {
     pub fn open(directory: &Path, options: &RocksOptions) -> Result<Self, StateError> {
         let open_error =
             |error| StateError::Open { directory: directory.to_path_buf(), source: backend_error(error) };
-        let column_options = column_options(options);
+        let column_options = column_options(options).map_err(open_error)?;
         let database_options = database_options(options, &column_options);
         let existing = match Database::list_cf(&database_options, directory) {
             Ok(names) => names,
@@ -83,7 +94,10 @@ impl RocksBackend {
         Ok(RocksBackend {
             database: Arc::new(database),
             names: Vec::new(),
+            empty_ranges: RefCell::default(),
+            last_pressure: pressure::LastPressure::default(),
             column_options,
+            write_buffer_bytes: write_buffer_bytes(options) as u64,
             reads: ReadOptions::default(),
             batched: options.io_uring && io_uring::is_available(),
             writes,
@@ -92,9 +106,14 @@ impl RocksBackend {
     }
 
     fn column(&self, state: StateId) -> Arc<BoundColumnFamily<'_>> {
-        // `open_state` made it before it gave out the number, and no state is ever dropped.
-        self.database.cf_handle(&self.names[state.0 as usize]).expect("an open state has a column family")
+        column(&self.database, &self.names, state)
     }
+}
+
+fn column<'a>(database: &'a Database, names: &[String], state: StateId) -> Arc<BoundColumnFamily<'a>> {
+    // `open_state` made it before it gave out the number. Clearing drops it and makes it again;
+    // where that fails, a caller stops using the store.
+    database.cf_handle(&names[state.0 as usize]).expect("an open state has a column family")
 }
 
 impl Drop for RocksBackend {
@@ -114,6 +133,7 @@ impl Backend for RocksBackend {
                     self.database.create_cf(&name, &self.column_options).map_err(backend_error)?;
                 }
                 self.names.push(name);
+                self.empty_ranges.get_mut().push(EmptyRanges::default());
                 self.names.len() - 1
             }
         };
@@ -160,14 +180,17 @@ impl Backend for RocksBackend {
         if upper.is_some_and(|upper| upper <= lower) {
             return Ok(());
         }
+        let Some(lower) = self.first_row_from(state, lower, upper) else {
+            return Ok(());
+        };
         let mut options = ReadOptions::default();
         // The lower bound lets RocksDB skip files and deletion marks before it.
-        options.set_iterate_lower_bound(lower);
+        options.set_iterate_lower_bound(&*lower);
         if let Some(upper) = upper {
             options.set_iterate_upper_bound(upper);
         }
         let mut rows = self.database.raw_iterator_cf_opt(&self.column(state), options);
-        rows.seek(lower);
+        self.seek_and_learn(state, &mut rows, &lower, upper)?;
         while let Some((key, value)) = rows.item() {
             if visit(key, value).is_break() {
                 return Ok(());
@@ -183,29 +206,44 @@ impl Backend for RocksBackend {
             && let Some((state, key, change)) = batch.changes().next()
         {
             let column = self.column(state);
-            return match change {
+            let written = match change {
                 Change::Put(value) => self.database.put_cf_opt(&column, key, value, &self.writes),
                 Change::Delete => self.database.delete_cf_opt(&column, key, &self.writes),
-            }
-            .map_err(backend_error);
+            };
+            drop(column);
+            return self.committed(batch, written);
         }
         // RocksDB adds some bytes of its own to each change.
         let mut changes = WriteBatch::with_capacity_bytes(batch.total_bytes() + 16 * batch.len() + 64);
+        let empty_ranges = self.empty_ranges.get_mut();
         for (state, lower, upper) in batch.ranges() {
-            changes.delete_range_cf(&self.column(state), lower, upper);
+            // Deletion ranges that overlap cost every read of their memtable the more.
+            if let Some((lower, upper)) = empty_ranges[state.0 as usize].narrowed(lower, upper) {
+                changes.delete_range_cf(&column(&self.database, &self.names, state), lower, upper);
+            }
         }
-        let mut column = None;
+        let mut current = None;
         for (state, key, change) in batch.changes() {
-            let column = match &column {
+            let column = match &current {
                 Some((known, column)) if *known == state => column,
-                _ => &column.insert((state, self.column(state))).1,
+                _ => &current.insert((state, self.column(state))).1,
             };
             match change {
                 Change::Put(value) => changes.put_cf(column, key, value),
                 Change::Delete => changes.delete_cf(column, key),
             }
         }
-        self.database.write_opt(changes, &self.writes).map_err(backend_error)
+        drop(current);
+        let written = self.database.write_opt(changes, &self.writes);
+        self.committed(batch, written)
+    }
+
+    fn clear(&mut self, state: StateId) -> Result<(), BackendError> {
+        self.clear_state(state)
+    }
+
+    fn write_pressure(&self) -> WritePressure {
+        self.recent_pressure()
     }
 
     fn flush(&mut self) -> Result<(), BackendError> {
@@ -301,27 +339,33 @@ fn database_options(options: &RocksOptions, column_options: &Options) -> Options
     database
 }
 
-fn column_options(options: &RocksOptions) -> Options {
+/// The size at which a write buffer is full and goes to a file.
+fn write_buffer_bytes(options: &RocksOptions) -> usize {
+    (options.memory_bytes / WRITE_BUFFER_SHARE / 2).clamp(LEAST_WRITE_BUFFER_BYTES, MOST_WRITE_BUFFER_BYTES)
+}
+
+fn column_options(options: &RocksOptions) -> Result<Options, rocksdb::Error> {
     let cache = Cache::new_lru_cache(options.memory_bytes);
-    let write_buffers = options.memory_bytes / WRITE_BUFFER_SHARE;
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(&cache);
     blocks.set_bloom_filter(BLOOM_BITS_PER_KEY, false);
     blocks.set_format_version(6);
-    let mut column = Options::default();
+    // What the library has no function for is set first, as this makes new options.
+    let mut column = Options::default().get_options_from_string(clearing::RANGE_DELETIONS_OPTION)?;
     column.set_block_based_table_factory(&blocks);
     // LZ4 halves the size at no cost that could be measured.
     column.set_compression_type(DBCompressionType::Lz4);
-    column
-        .set_write_buffer_size((write_buffers / 2).clamp(LEAST_WRITE_BUFFER_BYTES, MOST_WRITE_BUFFER_BYTES));
+    column.set_write_buffer_size(write_buffer_bytes(options));
     // Write buffers are charged to the cache, so that the two together keep the budget.
     column.set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager_with_cache(
-        write_buffers.max(2 * LEAST_WRITE_BUFFER_BYTES),
+        (options.memory_bytes / WRITE_BUFFER_SHARE).max(2 * LEAST_WRITE_BUFFER_BYTES),
         false,
         cache,
     ));
     column.set_level_compaction_dynamic_level_bytes(true);
-    column
+    pressure::set_triggers(&mut column);
+    clearing::compact_where_marks_pile_up(&mut column);
+    Ok(column)
 }
 
 /// What RocksDB says, sorted into what a user can do about it.

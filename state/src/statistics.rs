@@ -51,18 +51,20 @@ pub struct AccessStatistics {
     pub deletes: u64,
     /// Ranges removed.
     pub range_deletes: u64,
+    /// Times that all rows of the state were removed at once.
+    pub clears: u64,
     /// Bytes of keys and values in commits.
     pub bytes_written: u64,
     /// Calls that wrote.
     pub commits: u64,
-    /// Time in commits, in nanoseconds.
+    /// Time in commits and clears, in nanoseconds.
     pub commit_ns: u64,
 }
 
 impl AccessStatistics {
     /// Calls to the store of every kind.
     pub fn calls(&self) -> u64 {
-        self.get_calls + self.multi_get_calls + self.scan_calls + self.commits
+        self.get_calls + self.multi_get_calls + self.scan_calls + self.commits + self.clears
     }
 }
 
@@ -91,6 +93,7 @@ impl AddAssign for AccessStatistics {
             puts,
             deletes,
             range_deletes,
+            clears,
             bytes_written,
             commits,
             commit_ns,
@@ -116,6 +119,7 @@ impl AddAssign for AccessStatistics {
         self.puts += puts;
         self.deletes += deletes;
         self.range_deletes += range_deletes;
+        self.clears += clears;
         self.bytes_written += bytes_written;
         self.commits += commits;
         self.commit_ns += commit_ns;

@@ -1,7 +1,7 @@
 //! One worker's store: a backend, with what every use of it needs around it.
 
 use crate::arena::KeyArena;
-use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName, StateReader};
+use crate::backend::{Backend, BatchReadError, RowVisitor, StateId, StateName, StateReader, WritePressure};
 use crate::batch::{Change, ChangeBatch};
 use crate::error::{BackendError, StateError, hex};
 use crate::group::KeyGroups;
@@ -315,6 +315,32 @@ impl Store {
         Ok(())
     }
 
+    /// How near the store is to holding writes up, see [`Backend::write_pressure`]. This is not
+    /// counted.
+    pub fn write_pressure(&self) -> WritePressure {
+        self.backend.borrow().write_pressure()
+    }
+
+    /// Removes all rows of a state, see [`Backend::clear`]. A table that holds rows of the state
+    /// does not learn of it: whoever clears a state clears its table too.
+    ///
+    /// # Errors
+    /// [`StateError::Clear`], after which the store is poisoned, or [`StateError::Poisoned`].
+    pub fn clear(&self, state: StateId) -> Result<(), StateError> {
+        self.check_poison()?;
+        let started = Instant::now();
+        if let Err(source) = self.backend.borrow_mut().clear(state) {
+            *self.poison.borrow_mut() = Some(source.to_string());
+            let state = self.state_name(state);
+            return Err(StateError::Clear { state, store: self.location.clone(), source });
+        }
+        self.count(state, |statistics| {
+            statistics.clears += 1;
+            statistics.commit_ns += started.elapsed().as_nanos() as u64;
+        });
+        Ok(())
+    }
+
     /// Writes what is in memory to files, where there are files.
     ///
     /// # Errors
@@ -419,8 +445,27 @@ mod tests {
         assert!(matches!(store.multi_get(state, &keys, &mut |_, _| {}), Err(StateError::Poisoned { .. })));
         let scan = store.scan(state, b"", None, &mut |_, _| std::ops::ControlFlow::Continue(()));
         assert!(matches!(scan, Err(StateError::Poisoned { .. })));
+        assert!(matches!(store.clear(state), Err(StateError::Poisoned { .. })));
         assert!(matches!(store.flush(), Err(StateError::Poisoned { .. })));
         assert_eq!(faults.calls(), calls, "a poisoned store is not touched");
+    }
+
+    #[test]
+    fn a_failed_clear_poisons_the_store() {
+        let (backend, faults) = FaultyBackend::new(MemoryBackend::new());
+        let store = Store::new(backend, KeyGroups::default());
+        let state = store.open_state(&StateName::new("op", "s").unwrap()).unwrap();
+        store.commit(&mut put(state, b"a")).unwrap();
+        store.clear(state).unwrap();
+        assert!(!store.get(state, b"a", &mut |_| {}).unwrap().0);
+        let (_, statistics) = store.statistics()[0];
+        assert_eq!((statistics.clears, statistics.commits, statistics.calls()), (1, 1, 3));
+        faults.set_commits_left(Some(0));
+        let error = store.clear(state).unwrap_err();
+        assert!(matches!(error, StateError::Clear { .. }));
+        assert!(error.to_string().contains("op/s") && error.to_string().contains("make room"), "{error}");
+        assert!(matches!(store.commit(&mut put(state, b"c")), Err(StateError::Poisoned { .. })));
+        assert_eq!(store.statistics()[0].1.clears, 1, "what failed is not counted");
     }
 
     #[test]

@@ -197,6 +197,107 @@ fn ranges_are_removed_before_rows_are_set() {
 }
 
 #[test]
+fn a_cleared_state_is_empty_and_takes_new_rows() {
+    // Few rows lie in memory, many also in files, and the two are cleared in different ways. The
+    // last row is greater than any upper bound one could name.
+    let greatest = vec![0xFF; 100];
+    for rows in [1u32, 1000, 40_000] {
+        for mut subject in subjects() {
+            let (state, other) = (open(&mut subject, "s"), open(&mut subject, "other"));
+            put(&mut *subject.backend, other, &[(b"k", b"stays")]);
+            for round in 0..3u8 {
+                let mut batch = ChangeBatch::new();
+                for row in 0..rows {
+                    batch.put(state, &row.to_be_bytes(), &[round; 100]);
+                }
+                if round == 1 {
+                    batch.put(state, &greatest, b"");
+                }
+                subject.backend.commit(&batch).unwrap();
+                if round == 2 {
+                    subject.backend.flush().unwrap();
+                }
+                subject.backend.clear(state).unwrap();
+                assert_eq!(scan(&*subject.backend, state, b"", None), [], "{}", subject.name);
+                put(&mut *subject.backend, state, &[(b"", b"new"), (&[0, 0, 0, 0], &[round])]);
+                in_each_layout(&mut subject, state, |backend, layout| {
+                    let rows = scan(backend, state, b"", None);
+                    let expected = [(vec![], b"new".to_vec()), (vec![0; 4], vec![round])];
+                    assert_eq!(rows, expected, "{layout}, round {round}");
+                    let keys = [vec![0; 4], vec![0, 0, 0, 1], greatest.clone()];
+                    assert_eq!(multi_get(backend, state, &keys), [Some(vec![round]), None, None], "{layout}");
+                    assert_eq!(get(backend, other, b"k"), Some(b"stays".to_vec()), "{layout}");
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cleared_state_stays_cleared_when_rocksdb_is_opened_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = StateName::new("op", "s").unwrap();
+    let options = RocksOptions { memory_bytes: 8 << 20, ..RocksOptions::default() };
+    for rows in [10u32, 40_000] {
+        {
+            let mut backend = RocksBackend::open(directory.path(), &options).unwrap();
+            let state = backend.open_state(&name).unwrap();
+            let mut batch = ChangeBatch::new();
+            (0..rows).for_each(|row| batch.put(state, &row.to_be_bytes(), &[1; 100]));
+            backend.commit(&batch).unwrap();
+            backend.flush().unwrap();
+            backend.clear(state).unwrap();
+            put(&mut backend, state, &[(b"after", b"1")]);
+            backend.flush().unwrap();
+        }
+        let mut backend = RocksBackend::open(directory.path(), &options).unwrap();
+        let state = backend.open_state(&name).unwrap();
+        assert_eq!(scan(&backend, state, b"", None), [(b"after".to_vec(), b"1".to_vec())], "{rows} rows");
+    }
+}
+
+#[test]
+fn clearing_a_large_state_gives_its_room_on_the_disk_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = RocksOptions { memory_bytes: 8 << 20, ..RocksOptions::default() };
+    let mut backend = RocksBackend::open(directory.path(), &options).unwrap();
+    let state = backend.open_state(&StateName::new("op", "s").unwrap()).unwrap();
+    // Values that do not compress: digits of the golden ratio's multiples.
+    let mut value = [0u8; 1000];
+    for start in (0..20_000u64).step_by(1000) {
+        let mut batch = ChangeBatch::new();
+        for row in start..start + 1000 {
+            for (place, bytes) in value.chunks_exact_mut(8).enumerate() {
+                let number = (row * 125 + place as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                bytes.copy_from_slice(&number.to_be_bytes());
+            }
+            batch.put(state, &row.to_be_bytes(), &value);
+        }
+        backend.commit(&batch).unwrap();
+    }
+    backend.flush().unwrap();
+    let files_bytes = || -> u64 {
+        let files = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        let tables = files.filter(|path| path.extension().is_some_and(|extension| extension == "sst"));
+        // A file may go between the listing and the look at it.
+        tables.map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum()
+    };
+    assert!(files_bytes() > 15 << 20, "{} bytes", files_bytes());
+    backend.clear(state).unwrap();
+    // A compaction that is under way holds its files until it is done; they go with the next flush
+    // after that.
+    for _ in 0..1000 {
+        put(&mut backend, state, &[(b"k", b"v")]);
+        backend.flush().unwrap();
+        if files_bytes() < 1 << 20 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{} bytes are left", files_bytes());
+}
+
+#[test]
 fn a_scan_keeps_its_bounds_and_stops_when_told() {
     for mut subject in subjects() {
         let state = open(&mut subject, "s");
@@ -298,6 +399,7 @@ enum Step {
     Commit(Vec<(u8, Option<u8>)>, Option<(u8, u8)>),
     Flush,
     Compact,
+    Clear,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -307,6 +409,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (proptest::collection::vec(change, 0..12), range).prop_map(|(changes, range)| Step::Commit(changes, range)),
         1 => Just(Step::Flush),
         1 => Just(Step::Compact),
+        1 => Just(Step::Clear),
     ]
 }
 
@@ -322,6 +425,10 @@ proptest! {
                 match step {
                     Step::Flush => subject.backend.flush().unwrap(),
                     Step::Compact => subject.backend.compact(state).unwrap(),
+                    Step::Clear => {
+                        subject.backend.clear(state).unwrap();
+                        model.clear();
+                    }
                     Step::Commit(changes, range) => {
                         // A batch changes a row once: the last change counts.
                         let changes: BTreeMap<u8, Option<u8>> = changes.iter().copied().collect();

@@ -350,6 +350,7 @@ enum Turn {
     /// A release of accesses, some of which were not declared.
     Release(Vec<(Access, bool)>),
     Flush,
+    Clear,
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
@@ -357,6 +358,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         3 => proptest::collection::vec(0..12u8, 1..20).prop_map(Turn::Ahead),
         3 => proptest::collection::vec((access(), proptest::bool::weighted(0.9)), 0..20).prop_map(Turn::Release),
         1 => Just(Turn::Flush),
+        1 => Just(Turn::Clear),
     ]
 }
 
@@ -380,6 +382,7 @@ fn play(turns: &[Turn], strategy: ReadStrategy, rows: usize, delay_us: u64) -> (
                 }
             }
             Turn::Flush => table.flush(&store).unwrap(),
+            Turn::Clear => table.clear(&store).unwrap(),
             Turn::Release(accesses) => {
                 for (Access::Read(key) | Access::Add(key, _) | Access::Delete(key), declared) in accesses {
                     if *declared {
@@ -420,7 +423,14 @@ proptest! {
         let mut model: HashMap<u8, i64> = HashMap::new();
         let mut expected = Vec::new();
         for turn in &turns {
-            let Turn::Release(accesses) = turn else { continue };
+            let accesses = match turn {
+                Turn::Release(accesses) => accesses,
+                Turn::Clear => {
+                    model.clear();
+                    continue;
+                }
+                Turn::Ahead(_) | Turn::Flush => continue,
+            };
             for (access, _) in accesses {
                 let (Access::Read(key) | Access::Add(key, _) | Access::Delete(key)) = access;
                 match access {

@@ -27,6 +27,8 @@ pub struct RunSummary {
     pub bad_line_samples: Vec<String>,
     /// Times a source waited for the rest of the job.
     pub source_waits: u64,
+    /// Times that sources slowed down because the store was about to hold writes up.
+    pub source_write_waits: u64,
     /// Each sink's rows.
     pub sinks: BTreeMap<String, SinkSummary>,
     /// Each keyed operator.
@@ -81,6 +83,7 @@ impl RunSummary {
             bad_lines: sources.values().map(|source| source.bad_lines).sum(),
             bad_line_samples: sources.values().flat_map(|source| source.bad_line_samples.clone()).collect(),
             source_waits: sources.values().map(|source| source.waits).sum(),
+            source_write_waits: sources.values().map(|source| source.write_waits).sum(),
             sinks: sinks
                 .iter()
                 .map(|(name, sink)| {

@@ -80,6 +80,10 @@ pub enum PartitionStatus {
 const STRETCH: usize = 4096;
 /// How long a source sleeps when it has to wait.
 const NAP: Duration = Duration::from_micros(200);
+/// From this pressure on, the store is so near to holding writes up that sources slow down.
+const SLOW_DOWN_FROM: f64 = 0.75;
+/// How long a source pauses between two stretches where the store holds writes up.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 impl<'s> Job<'s> {
     /// A stream out of this worker's partitions of a source.
@@ -102,6 +106,11 @@ impl<'s> Job<'s> {
                     return;
                 }
                 throttle.look();
+                if let Some(pause) = throttle.pause_for_writes() {
+                    reader.metrics.borrow_mut().write_waits += 1;
+                    activator.activate_after(pause);
+                    return;
+                }
                 let turn = reader.turn(held.time().time, &mut throttle, &mut |events| {
                     let mut output = output.activate();
                     output.session(held).give_container(events);
@@ -301,6 +310,8 @@ struct Throttle {
     /// dropped.
     steps: VecDeque<(Time, u64)>,
     done: u64,
+    /// The last turn was given up for the store's sake, so this one is not.
+    paused: bool,
 }
 
 impl Throttle {
@@ -314,7 +325,20 @@ impl Throttle {
             sent: 0,
             steps: VecDeque::new(),
             done: 0,
+            paused: false,
         }
+    }
+
+    /// How long to pause before the next stretch, so that the store's compactions catch up with
+    /// its writes before it has to hold up the worker. The nearer it is to that, the longer; but
+    /// between two pauses there is a stretch, so that a job never stands still for good.
+    fn pause_for_writes(&mut self) -> Option<Duration> {
+        if std::mem::take(&mut self.paused) {
+            return None;
+        }
+        let over = self.shared.store.write_pressure().level() - SLOW_DOWN_FROM;
+        self.paused = over > 0.0;
+        self.paused.then(|| LONGEST_PAUSE.mul_f64(over / (1.0 - SLOW_DOWN_FROM)))
     }
 
     /// The source has moved to this watermark.

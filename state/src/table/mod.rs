@@ -174,6 +174,8 @@ struct Ahead {
     least_keys: usize,
     hits: u64,
     wasted: u64,
+    /// Answers of another era than this one are stale: the state was cleared since.
+    era: u32,
     /// Reads that are back, to be sent again: in the boxes that they travel in.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Read>>,
@@ -337,6 +339,29 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         &mut cell.value
     }
 
+    /// Removes all rows of the state, here and in the store, at a cost that hardly depends on how
+    /// many there are. Answers that are still on their way are thrown away when they come.
+    ///
+    /// # Contract
+    /// Slots given out before are void. Changes that were collected before are committed before.
+    ///
+    /// # Errors
+    /// [`StateError::Clear`], after which the store is poisoned, or [`StateError::Poisoned`].
+    pub fn clear(&mut self, store: &Store) -> Result<(), StateError> {
+        self.cells.clear();
+        self.changed.clear();
+        self.changes_seen = 0;
+        self.wanted.clear();
+        self.awaited = 0;
+        self.ahead.wanted.clear();
+        self.ahead.wasted += self.ahead.rows as u64;
+        self.ahead.rows = 0;
+        self.ahead.era = self.ahead.era.wrapping_add(1);
+        store.clear(self.state)?;
+        self.may_be_stored = !self.keeps_values;
+        Ok(())
+    }
+
     /// Rows that are in the table.
     pub fn len(&self) -> usize {
         self.cells.len()
@@ -440,6 +465,7 @@ impl Ahead {
             least_keys: store.reader_options().least_keys.max(1),
             hits: 0,
             wasted: 0,
+            era: 0,
             spare: Vec::new(),
         }
     }

@@ -178,6 +178,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         for part in order.chunks(each.clamp(self.ahead.least_keys, MOST_KEYS_A_READ)) {
             let mut read = self.ahead.spare.pop().unwrap_or_default();
             read.clear();
+            read.era = self.ahead.era;
             for &(_, index) in part {
                 let slot = slots[index as usize];
                 read.keys.push(self.unsorted.get(index as usize));
@@ -221,6 +222,12 @@ impl<L: Layout, V: StateValue> Table<L, V> {
 
     /// Puts an answer into its cells.
     pub(super) fn take_answer(&mut self, mut answer: Box<Read>, store: &Store) -> Result<(), StateError> {
+        if answer.era != self.ahead.era {
+            let stale = answer.tags.len() as u64;
+            store.count(self.state, |statistics| statistics.ahead_stale += stale);
+            self.ahead.spare.push(answer);
+            return Ok(());
+        }
         if let Some(failure) = answer.failure.take() {
             return Err(store.batch_error(self.state, &answer.keys, failure));
         }
