@@ -28,6 +28,7 @@ pub mod error;
 pub mod generate;
 pub mod ingest;
 pub mod job;
+mod memory;
 pub mod metrics;
 pub mod moment;
 pub mod pipeline;

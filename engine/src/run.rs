@@ -4,6 +4,7 @@ use crate::config::{JobConfig, StateBackend};
 use crate::error::{Failure, JobError, panic_message};
 use crate::ingest::trace::InputOptions;
 use crate::job::{Job, Shared};
+use crate::memory::MemorySplit;
 use crate::metrics::{Live, Metrics, WorkerMetrics};
 use crate::moment::Moment;
 use crate::sink::OutputOptions;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidegate_state::directory::StateDirectory;
 use tidegate_state::error::StateError;
+use tidegate_state::io_uring;
 use tidegate_state::memory::MemoryBackend;
 use tidegate_state::readers::ReaderOptions;
 use tidegate_state::rocks::{RocksBackend, RocksOptions};
@@ -99,6 +101,12 @@ impl Runner {
                 option: "--workers",
                 reason: "a job has at least one worker".into(),
             });
+        }
+        if self.config.backend == StateBackend::RocksDb && self.config.io_uring && !io_uring::is_available() {
+            log::warn!(
+                "this system refuses io_uring: batched reads of state are single reads on {} reader threads",
+                self.config.reader_threads
+            );
         }
         let directory = match (&self.open_store, self.config.backend) {
             (Some(_), _) | (None, StateBackend::Memory) => None,
@@ -246,17 +254,21 @@ fn open_store(
     worker: usize,
     workers: usize,
 ) -> Result<Store, StateError> {
-    let cache_bytes = config.cache_bytes.unwrap_or(config.memory_bytes / 2);
+    let memory = MemorySplit::of(config);
     let store = match directory {
         None => Store::new(MemoryBackend::new(), config.groups),
         Some(directory) => {
-            let memory_bytes = config.memory_bytes.saturating_sub(cache_bytes) / workers;
-            let options =
-                RocksOptions { memory_bytes, direct_io: config.direct_io, io_uring: config.io_uring };
+            let options = RocksOptions {
+                memory_bytes: memory.store_bytes / workers,
+                direct_io: config.direct_io,
+                io_uring: config.io_uring,
+            };
             let path = directory.join(format!("worker-{worker:03}"));
             Store::new(RocksBackend::open(&path, &options)?, config.groups)
         }
     };
+    let cache =
+        CacheBudget::bytes(memory.cache_bytes / workers).with_working_bytes(memory.working_bytes / workers);
     let readers = ReaderOptions::new(config.reader_threads.div_ceil(workers), config.read_ahead);
-    Ok(store.with_cache(CacheBudget::bytes(cache_bytes / workers)).with_readers(readers))
+    Ok(store.with_cache(cache).with_readers(readers))
 }

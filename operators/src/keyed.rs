@@ -15,9 +15,6 @@ use tidegate_state::table::StateTable;
 
 /// Outputs are handed on in pieces of this many events.
 const OUTPUT_EVENTS: usize = 512;
-/// A release whose changes grow beyond this is committed in several pieces, so that memory stays
-/// bounded.
-const COMMIT_BYTES: usize = 64 << 20;
 
 /// What an operator has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -226,12 +223,24 @@ impl<L: Logic> Keyed<L> {
         if self.strategy == ReadStrategy::PerRecord {
             return true;
         }
+        let policy = self.policy_within_memory();
         if self.store.cache_budget().keeps_values() {
-            split_by_events(self.policy, &mut self.due, &mut self.chunks);
+            split_by_events(policy, &mut self.due, &mut self.chunks);
         } else {
-            self.chunker.split_by_keys(self.policy, self.store.groups(), &mut self.due, &mut self.chunks);
+            self.chunker.split_by_keys(policy, self.store.groups(), &mut self.due, &mut self.chunks);
         }
         true
+    }
+
+    /// The policy, made stricter where the rows of its chunks would not fit into memory.
+    fn policy_within_memory(&mut self) -> BatchPolicy {
+        let mut keys_per_chunk = self.policy.keys_per_chunk;
+        // The visitor never fails.
+        let _ = self.logic.for_each_table(&mut |table| {
+            keys_per_chunk = keys_per_chunk.min(table.rows_at_once());
+            Ok(())
+        });
+        BatchPolicy { keys_per_chunk }
     }
 
     /// The earliest time at which the operator may still have a result; none where it waits for
@@ -316,7 +325,8 @@ impl<L: Logic> Keyed<L> {
         }
         self.reads = reads;
         self.collect()?;
-        if self.changes.total_bytes() > COMMIT_BYTES {
+        // A large release is committed in pieces, so that memory stays bounded.
+        if self.changes.total_bytes() > self.store.cache_budget().bytes_at_once() {
             self.store.commit(&mut self.changes)?;
         }
         Ok(())

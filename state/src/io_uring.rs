@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 /// Whether RocksDB's batched reads can use io_uring here: the kernel is new enough, and neither
 /// it nor a container's filter of system calls refuses it. Asked once for the process.
 ///
-/// RocksDB asks anew at every batched read, prints to standard output when it is refused, and
-/// then reads one block after the other. So whoever knows the answer asks for single reads
-/// instead, on several threads.
+/// Where it is refused, RocksDB reads the blocks of a batch one after the other, and where only
+/// some threads are refused it prints to standard output at each batch. So whoever knows the
+/// answer asks for single reads instead, on several threads.
 pub fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(probe)

@@ -5,6 +5,7 @@ mod arguments;
 mod bench;
 mod case;
 mod compare;
+mod explain;
 mod interrupt;
 mod progress;
 mod replay;
@@ -71,11 +72,27 @@ pub fn main(pipelines: &[Pipeline]) -> ExitCode {
         Command::Bench(command) => bench::run(&command),
         Command::Case(arguments) => case::run(&arguments),
     };
+    keep_rocksdb_off_stdout();
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(CommandError { status, message }) => {
             eprintln!("tidegate: {message}");
             ExitCode::from(status)
+        }
+    }
+}
+
+/// Where io_uring is refused, RocksDB says so on standard output: into the buffer of the C library,
+/// which is written when the process ends, behind our results. By then, standard output leads
+/// nowhere.
+fn keep_rocksdb_off_stdout() {
+    #[cfg(target_os = "linux")]
+    if !tidegate_state::io_uring::is_available() {
+        use std::io::Write;
+        // What cannot be written any more was reported when it was printed.
+        let _ = std::io::stdout().flush();
+        if let Ok(nowhere) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+            let _ = rustix::stdio::dup2_stdout(nowhere);
         }
     }
 }

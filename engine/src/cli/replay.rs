@@ -2,6 +2,7 @@
 
 use super::CommandError;
 use super::arguments::{JobArguments, TraceArguments};
+use super::explain::explain;
 use super::progress::ProgressDisplay;
 use super::report::RunSummary;
 use crate::error::JobError;
@@ -51,6 +52,9 @@ pub struct ReplayArguments {
     /// File for what the run did and cost, as JSON.
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     report: Option<PathBuf>,
+    /// Say at the end how state was read, and why: what each call cost at each size.
+    #[arg(long)]
+    explain: bool,
     /// No progress display, and no summary.
     #[arg(long, short)]
     quiet: bool,
@@ -101,6 +105,9 @@ pub fn run(arguments: &ReplayArguments, pipelines: &[Pipeline]) -> Result<u8, Co
     let summary = RunSummary::new(&report);
     if !arguments.quiet {
         eprint!("{summary}");
+    }
+    if arguments.explain {
+        eprint!("{}", explain(&report.metrics));
     }
     if let Some(path) = &arguments.report {
         super::write_json(path, &summary)?;

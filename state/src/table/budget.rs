@@ -6,18 +6,47 @@ use std::cell::Cell;
 ///
 /// Every table has a fair share; what others leave unused, it may use as well, until they need
 /// it. A limit of 0 keeps nothing: then changes are written through at the end of each release.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CacheBudget {
     limit_bytes: usize,
+    working_bytes: usize,
     limit_rows: Option<usize>,
     used_bytes: Cell<usize>,
     tables: Cell<usize>,
+}
+
+/// Rows of releases that are under way or read ahead, where nothing else is said.
+const WORKING_BYTES: usize = 32 << 20;
+
+impl Default for CacheBudget {
+    /// Nothing is kept beyond a release.
+    fn default() -> Self {
+        CacheBudget {
+            limit_bytes: 0,
+            working_bytes: WORKING_BYTES,
+            limit_rows: None,
+            used_bytes: Cell::default(),
+            tables: Cell::default(),
+        }
+    }
 }
 
 impl CacheBudget {
     /// A budget of so many bytes.
     pub fn bytes(limit_bytes: usize) -> Self {
         CacheBudget { limit_bytes, ..Self::default() }
+    }
+
+    /// The same budget with so many bytes, beside it, for the rows that a release needs and for
+    /// those that are read ahead.
+    pub fn with_working_bytes(self, working_bytes: usize) -> Self {
+        CacheBudget { working_bytes, ..self }
+    }
+
+    /// Bytes for the rows of one table that a chunk of a release needs, and as many again for
+    /// those that are read ahead.
+    pub fn bytes_at_once(&self) -> usize {
+        self.working_bytes / 2 / self.tables.get().max(1)
     }
 
     /// A budget of so many rows in each table, whatever their size: for tests of small caches.

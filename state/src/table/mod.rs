@@ -63,6 +63,9 @@ const NO_SLOT: Slot = Slot(u32::MAX);
 
 /// What all tables can do for a driver that does not know their types.
 pub trait StateTable {
+    /// How many rows a chunk of a release may need, so that they fit into memory together.
+    fn rows_at_once(&self) -> usize;
+
     /// Who is to be told when an answer of a reader thread is there.
     fn set_waker(&mut self, waker: Waker);
 
@@ -374,6 +377,10 @@ impl<L: Layout, V: StateValue> Table<L, V> {
 }
 
 impl<L: Layout, V: StateValue> StateTable for Table<L, V> {
+    fn rows_at_once(&self) -> usize {
+        self.rows_in_share()
+    }
+
     fn set_waker(&mut self, waker: Waker) {
         self.ahead.waker = Some(waker);
     }

@@ -12,14 +12,12 @@ use crate::store::Store;
 use std::time::{Duration, Instant};
 
 /// A thread is handed so many keys at most, so that answers come in while others are still read.
-const MOST_KEYS_A_READ: usize = 512;
+const MOST_KEYS_A_READ: usize = 256;
+/// Reads that are kept to be used again.
+const MOST_SPARE_READS: usize = 8;
 /// Rows declared ahead are handed to the threads when so many times the least that is worth a
 /// thread have come together.
 const READS_TO_START_WITH: usize = 8;
-/// What is read ahead may take so much memory where nothing is kept beyond a release.
-const BYTES_AHEAD: usize = 16 << 20;
-/// Where there is a budget for values, what is read ahead takes this share of it at most.
-const BUDGET_SHARE: usize = 4;
 /// Below this, reading ahead could not fill a batch.
 pub(super) const LEAST_ROWS_AHEAD: usize = 256;
 const MOST_ROWS_AHEAD: usize = 65_536;
@@ -225,7 +223,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         if answer.era != self.ahead.era {
             let stale = answer.tags.len() as u64;
             store.count(self.state, |statistics| statistics.ahead_stale += stale);
-            self.ahead.spare.push(answer);
+            self.put_by(answer);
             return Ok(());
         }
         if let Some(failure) = answer.failure.take() {
@@ -251,8 +249,15 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             self.measured(mean_key, mean as usize);
         }
         self.ahead.policy.measured(answer.keys.len(), answer.took);
-        self.ahead.spare.push(answer);
+        self.put_by(answer);
         Ok(())
+    }
+
+    /// Keeps a read that is back for the next one, unless there are enough of them.
+    fn put_by(&mut self, read: Box<Read>) {
+        if self.ahead.spare.len() < MOST_SPARE_READS {
+            self.ahead.spare.push(read);
+        }
     }
 
     /// Waits for all rows that the release awaits.
@@ -285,6 +290,11 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         self.ahead.policy.measured(keys, took);
     }
 
+    /// How many rows a chunk may need, and how many may be read ahead.
+    pub(super) fn rows_in_share(&self) -> usize {
+        (self.budget.bytes_at_once() / self.row_bytes()).max(LEAST_ROWS_AHEAD)
+    }
+
     /// Takes what has come in meanwhile, and looks how much may be read ahead from here on.
     pub(super) fn settle_ahead(&mut self, store: &Store) -> Result<(), StateError> {
         if !self.ahead.policy.is_active() && self.ahead.rows == 0 {
@@ -293,11 +303,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         while let Ok(answer) = self.ahead.answers.try_recv() {
             self.take_answer(answer, store)?;
         }
-        let bytes = match self.keeps_values {
-            true => store.cache_budget().limit_bytes() / BUDGET_SHARE,
-            false => BYTES_AHEAD,
-        };
-        self.ahead.most_rows = (bytes / self.row_bytes()).clamp(LEAST_ROWS_AHEAD, MOST_ROWS_AHEAD);
+        self.ahead.most_rows = self.rows_in_share().min(MOST_ROWS_AHEAD);
         Ok(())
     }
 }

@@ -16,8 +16,9 @@ const MEASURE_EVERY: u32 = 64;
 const MEASURE_WEIGHT: f64 = 1.0 / 128.0;
 /// When rows are given up, so many at least, so that they are written in batches.
 const LEAST_VICTIMS_SHARE: usize = 32;
-/// A flush writes batches of about this size.
-const FLUSH_BYTES: usize = 4 << 20;
+/// Rows are written in batches of about this size: they are in memory up to three times until
+/// they are written.
+const BATCH_BYTES: usize = 1 << 20;
 
 impl<L: Layout, V: StateValue> Table<L, V> {
     /// Adds all changes to a batch, and takes them for written.
@@ -36,17 +37,20 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         for &slot in &changed {
             let cell = self.cells.get_mut(slot);
             write_cell::<L, V>(self.state, cell, store, &mut self.scratch, &mut self.written)?;
-            if self.written.total_bytes() > FLUSH_BYTES {
-                self.may_be_stored = true;
-                store.commit(&mut self.written)?;
+            if self.written.total_bytes() > BATCH_BYTES {
+                self.commit_written(store)?;
             }
         }
-        self.may_be_stored |= !self.written.is_empty();
-        store.commit(&mut self.written)?;
+        self.commit_written(store)?;
         self.changed = changed;
         self.changed.clear();
         self.changes_seen = 0;
         Ok(())
+    }
+
+    fn commit_written(&mut self, store: &Store) -> Result<(), StateError> {
+        self.may_be_stored |= !self.written.is_empty();
+        store.commit(&mut self.written)
     }
 
     /// Learns how much rows and values own beside their cells. Rows without a value say nothing
@@ -107,13 +111,17 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         let oldest_ahead = self.oldest_ahead();
         self.victims.clear();
         self.cells.pick_victims(count, oldest_ahead, &mut self.victims);
-        for &slot in &self.victims {
+        // Written before they are forgotten: whoever asks for them next reads them.
+        let victims = std::mem::take(&mut self.victims);
+        for &slot in &victims {
             let cell = self.cells.get_mut(slot);
             write_cell::<L, V>(self.state, cell, store, &mut self.scratch, &mut self.written)?;
+            if self.written.total_bytes() > BATCH_BYTES {
+                self.commit_written(store)?;
+            }
         }
-        // Written before they are forgotten: whoever asks for them next reads them.
-        self.may_be_stored |= !self.written.is_empty();
-        store.commit(&mut self.written)?;
+        self.commit_written(store)?;
+        self.victims = victims;
         for &slot in &self.victims {
             let wasted = usize::from(self.cells.get(slot).ahead);
             self.ahead.rows -= wasted;

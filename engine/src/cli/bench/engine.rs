@@ -5,6 +5,7 @@ use super::padded_count::PaddedCount;
 use super::peers::{self, Peer};
 use super::workload_source::{Clock, Workload, WorkloadPartition};
 use crate::cli::CommandError;
+use crate::cli::explain::explain;
 use crate::cli::state_arguments::StateArguments;
 use crate::config::{JobConfig, RunAhead};
 use crate::ingest::Partition;
@@ -62,6 +63,9 @@ pub struct EngineArguments {
     /// Run the workload on something else, to compare with.
     #[arg(long, value_enum)]
     peer: Option<Peer>,
+    /// Say at the end how state was read, and why: what each call cost at each size.
+    #[arg(long)]
+    explain: bool,
     #[command(flatten)]
     state: StateArguments,
 }
@@ -158,6 +162,9 @@ fn run_job(
         let clock = Arc::clone(&clock);
         running_count(job, workload, vsize, clock, Arc::clone(&shown));
     })?;
+    if arguments.explain {
+        eprint!("{}", explain(&report.metrics));
+    }
     log::info!("{:?}, waited {} ms", report.metrics.all_states(), report.metrics.read_wait_ns / 1_000_000);
     Ok(Outcome { out: sums.0.load(Ordering::Relaxed), checksum: sums.1.load(Ordering::Relaxed) })
 }
