@@ -58,8 +58,8 @@ pub struct JobConfig {
     pub backend: StateBackend,
     /// Memory for the state of all workers together, in bytes.
     pub memory_bytes: usize,
-    /// Memory out of that for decoded values, in bytes; none for three eighths of it, 0 to keep
-    /// no values beyond a release.
+    /// Memory out of that for decoded values, in bytes; none for half of it, 0 to keep no values
+    /// beyond a release.
     pub cache_bytes: Option<usize>,
     /// Threads that read state beside the workers, all workers together; 0 for none.
     pub reader_threads: usize,

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use tidegate::source::{FieldMapping, KeyValue, Row, Status, TimeFormat, TraceOptions, TraceReader};
 
 fn data_directory() -> Option<PathBuf> {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let default = || PathBuf::from("../../shared/data");
     let directory = std::env::var_os("TIDEGATE_DATA").map_or_else(default, PathBuf::from);
     if directory.join("flights").is_dir() {
         return Some(directory);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const ORDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/orders.csv.gz");
+const ORDERS: &str = "../traces/orders.csv.gz";
 const FIELDS: [&str; 8] = ["--key", "customer", "--value", "amount", "--time-unit", "ms", "--max-lag", "5s"];
 
 fn tidegate(arguments: &[&str]) -> Output {
@@ -292,7 +292,7 @@ fn a_state_directory_is_locked_and_belongs_to_the_program() {
 
 #[test]
 fn scripts_of_known_faults_give_their_rows() {
-    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
+    let cases = "tests/cases";
     for entry in fs::read_dir(cases).unwrap() {
         let path = entry.unwrap().path();
         let output = tidegate(&["case", &path.display().to_string()]);

@@ -7,7 +7,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
-const ORDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/orders.csv.gz");
+const ORDERS: &str = "../traces/orders.csv.gz";
 
 /// Replays the orders with little memory, so that they are read from files.
 fn replay(more: &[&str]) -> Output {

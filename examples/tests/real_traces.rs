@@ -26,7 +26,7 @@ struct Expected {
 }
 
 fn data() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data");
+    let beside = "../../shared/data";
     let directory = PathBuf::from(std::env::var_os("TIDEGATE_DATA").unwrap_or(beside.into()));
     if !directory.join("flights").exists() {
         println!("skipped: no traces in {}; set TIDEGATE_DATA", directory.display());

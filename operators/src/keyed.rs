@@ -144,18 +144,10 @@ impl<L: Logic> Keyed<L> {
         events: impl Iterator<Item = KeyedEvent<L>>,
         mut refuse: impl FnMut(KeyedEvent<L>),
     ) -> Result<(), StateError> {
-        let mut ahead = false;
-        self.logic.for_each_table(&mut |table| {
-            ahead |= table.reads_ahead();
-            Ok(())
-        })?;
-        if !ahead {
+        if !self.begin_ahead()? {
             events.filter_map(|event| self.accept(event)).for_each(refuse);
             return Ok(());
         }
-        // What is read from here on must see what was changed so far.
-        self.store.commit(&mut self.changes)?;
-        self.begin_ahead()?;
         for event in events {
             match self.accept_if_in_time(event) {
                 Ok(event) => {
@@ -168,11 +160,40 @@ impl<L: Logic> Keyed<L> {
         self.logic.for_each_table(&mut |table| table.end_ahead(&self.store))
     }
 
-    fn begin_ahead(&mut self) -> Result<(), StateError> {
+    /// Has the tables take declarations for releases to come, if any of them reads ahead.
+    fn begin_ahead(&mut self) -> Result<bool, StateError> {
+        let mut ahead = false;
+        self.logic.for_each_table(&mut |table| {
+            ahead |= table.reads_ahead();
+            Ok(())
+        })?;
+        if !ahead {
+            return Ok(false);
+        }
+        // What is read from here on must see what was changed so far.
+        self.store.commit(&mut self.changes)?;
         self.logic.for_each_table(&mut |table| {
             table.begin_ahead();
             Ok(())
-        })
+        })?;
+        Ok(true)
+    }
+
+    /// Declares the rows of a chunk that is not due yet, so that they are read while the chunk
+    /// before it is applied.
+    fn declare_next_chunk(&mut self, chunk: usize) -> Result<(), StateError> {
+        if self.chunks.get(chunk).is_none_or(Vec::is_empty) {
+            return Ok(());
+        }
+        let events = std::mem::take(&mut self.chunks[chunk]);
+        if self.begin_ahead()? {
+            for event in &events {
+                self.logic.declare(event);
+            }
+            self.logic.for_each_table(&mut |table| table.end_ahead(&self.store))?;
+        }
+        self.chunks[chunk] = events;
+        Ok(())
     }
 
     /// Tells the tables whom to call when reads by other threads are done.
@@ -293,7 +314,9 @@ impl<L: Logic> Keyed<L> {
                 false => {
                     self.statistics.chunks += 1;
                     self.reads.extend(events.iter().map(|event| self.logic.declare(event)));
-                    self.load(|table, store| table.start_load(store))?
+                    let loaded = self.load(|table, store| table.start_load(store))?;
+                    self.declare_next_chunk(chunk + 1)?;
+                    loaded
                 }
                 true => self.load(|table, store| table.continue_load(store))?,
             };

@@ -7,7 +7,6 @@ fn cargo_tree_shows_neither() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
     let tree = Command::new(cargo)
         .args(["tree", "-p", "tidegate-operators", "--edges", "normal,build", "--offline"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));

@@ -45,6 +45,9 @@ Examples:
       --time-unit ms --max-lag 5s
   tidegate compare last-value big.csv --time-unit us --regime disk --runs 7 --json result.json
 
+Decoded values are not kept from one release to the next unless --cache SIZE says so: what is
+compared is how the store is read.
+
 Runs are interleaved (A B C A B C …), so that whatever else the machine does meets all of them.
 All runs must have the same results; if not, the command says which differ, and its exit status
 is 1. Ratios are taken run by run against the first strategy, and shown as their median with the
@@ -151,6 +154,9 @@ fn config(
     strategy: ReadStrategy,
 ) -> Result<JobConfig, CommandError> {
     let mut config = arguments.job.config(pipeline.name, strategy, &arguments.trace)?;
+    // Strategies are about reads of the store, and a value in memory is not read. `--cache` brings
+    // the cache back.
+    config.cache_bytes = config.cache_bytes.or(Some(0));
     if let Some(regime) = arguments.regime {
         let (memory_bytes, direct_io) = regime.settings();
         config.direct_io = direct_io;

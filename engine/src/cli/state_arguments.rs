@@ -12,7 +12,7 @@ pub struct StateArguments {
     /// Memory for the state of all workers together, as in 512MiB.
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
-    /// Memory out of that for decoded values; three eighths if not given, 0 to keep none.
+    /// Memory out of that for decoded values; half of it if not given, 0 to keep none.
     #[arg(long, value_name = "SIZE")]
     cache: Option<ByteSize>,
     /// Directory for state files; a temporary one if not given.

@@ -3,7 +3,7 @@
 use crate::distributions::one;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tidegate::generate::{
     Compression, GenerateError, GeneratedRecord, KeyFormat, OutputSpec, PayloadSpec, StreamSpec, TextFormat,
     TimeFormat, TraceGenerator, TraceSpec, TraceWriter, preset, preset_names, write_trace,
@@ -183,7 +183,7 @@ fn a_gzip_header_tells_neither_name_nor_time_nor_system() {
 // ----- the bundled traces
 
 fn traces() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces")
+    PathBuf::from("../traces")
 }
 
 const BUNDLED: [(&str, &str); 3] =

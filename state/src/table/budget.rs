@@ -37,8 +37,8 @@ impl CacheBudget {
         CacheBudget { limit_bytes, ..Self::default() }
     }
 
-    /// The same budget with so many bytes, beside it, for the rows that a release needs and for
-    /// those that are read ahead.
+    /// The same budget with so many bytes for the rows that a release needs and for those that are
+    /// read ahead, where nothing is kept beyond a release. Where values are kept, they make room.
     pub fn with_working_bytes(self, working_bytes: usize) -> Self {
         CacheBudget { working_bytes, ..self }
     }
@@ -46,7 +46,8 @@ impl CacheBudget {
     /// Bytes for the rows of one table that a chunk of a release needs, and as many again for
     /// those that are read ahead.
     pub fn bytes_at_once(&self) -> usize {
-        self.working_bytes / 2 / self.tables.get().max(1)
+        let all = if self.keeps_values() { self.limit_bytes / 4 * 3 } else { self.working_bytes };
+        all / 2 / self.tables.get().max(1)
     }
 
     /// A budget of so many rows in each table, whatever their size: for tests of small caches.

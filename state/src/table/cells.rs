@@ -158,9 +158,16 @@ impl<R: Eq + Hash + Clone, V> Cells<R, V> {
     }
 
     /// Picks rows to give up: the clock's hand passes over the cells, and takes those that
-    /// nobody asked for since it last came by (the second-chance algorithm). What was read ahead
-    /// in `oldest_ahead` or a later release is about to be asked for, and stays.
-    pub fn pick_victims(&mut self, count: usize, oldest_ahead: u32, victims: &mut Vec<u32>) {
+    /// nobody asked for since it last came by (the second-chance algorithm). What the release
+    /// `under_way` asked for stays, as its slots are given out; and what was read ahead in
+    /// `oldest_ahead` or a later release, as it is about to be asked for.
+    pub fn pick_victims(
+        &mut self,
+        count: usize,
+        under_way: Option<u32>,
+        oldest_ahead: u32,
+        victims: &mut Vec<u32>,
+    ) {
         // Two rounds make every cell a victim, except for those that have not been read.
         let mut steps = 2 * self.cells.len();
         while victims.len() < count && steps > 0 {
@@ -172,6 +179,7 @@ impl<R: Eq + Hash + Clone, V> Cells<R, V> {
             match cell.status {
                 Status::Free | Status::Wanted | Status::Requested => {}
                 _ if cell.ahead && cell.release >= oldest_ahead => {}
+                _ if !cell.ahead && Some(cell.release) == under_way => {}
                 Status::Clean | Status::Changed if cell.recent => cell.recent = false,
                 // In the second round it would be picked again.
                 Status::Clean | Status::Changed => victims.push(self.hand as u32),
@@ -203,14 +211,14 @@ mod tests {
         let mut cells = filled(100);
         let mut victims = Vec::new();
         // The first round finds all of them recent.
-        cells.pick_victims(1, 0, &mut victims);
+        cells.pick_victims(1, None, 0, &mut victims);
         assert_eq!(victims.len(), 1);
         for row in (0..100).step_by(2) {
             let (slot, _) = cells.find_or_insert(&row);
             cells.get_mut(slot).recent = true;
         }
         victims.clear();
-        cells.pick_victims(40, 0, &mut victims);
+        cells.pick_victims(40, None, 0, &mut victims);
         assert_eq!(victims.len(), 40);
         assert!(victims.iter().all(|&slot| cells.get(slot).row % 2 == 1));
     }
@@ -219,7 +227,7 @@ mod tests {
     fn a_victim_is_picked_once_and_its_cell_used_again() {
         let mut cells = filled(10);
         let mut victims = Vec::new();
-        cells.pick_victims(100, 0, &mut victims);
+        cells.pick_victims(100, None, 0, &mut victims);
         let distinct: HashSet<_> = victims.iter().copied().collect();
         assert_eq!((victims.len(), distinct.len()), (10, 10));
         victims.iter().for_each(|&slot| cells.remove(slot));
@@ -239,9 +247,20 @@ mod tests {
             (cells.get_mut(slot).ahead, cells.get_mut(slot).release) = (true, release);
         }
         let mut victims = Vec::new();
-        cells.pick_victims(3, 6, &mut victims);
+        cells.pick_victims(3, None, 6, &mut victims);
         assert_eq!(victims, [0]);
         assert_eq!((cells.retain(|cell| cell.release == 6), cells.len()), (2, 1));
+    }
+
+    #[test]
+    fn what_the_release_under_way_asked_for_stays() {
+        let mut cells = filled(3);
+        for (slot, release) in [(0, 5), (1, 6), (2, 7)] {
+            cells.get_mut(slot).release = release;
+        }
+        let mut victims = Vec::new();
+        cells.pick_victims(3, Some(6), 0, &mut victims);
+        assert_eq!(victims, [0, 2]);
     }
 
     #[test]
@@ -249,7 +268,7 @@ mod tests {
         let mut cells = Cells::<u32, u32>::new();
         cells.find_or_insert(&1);
         let mut victims = Vec::new();
-        cells.pick_victims(1, 0, &mut victims);
+        cells.pick_victims(1, None, 0, &mut victims);
         assert!(victims.is_empty());
     }
 }

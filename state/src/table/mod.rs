@@ -427,7 +427,7 @@ impl<L: Layout, V: StateValue> StateTable for Table<L, V> {
         // statistics, as nothing of a release is left when it ends.
         self.release = self.release.checked_add(1).unwrap_or(1);
         if self.keeps_values {
-            self.shrink(store)?;
+            self.shrink(None, store)?;
         } else {
             self.forget();
         }

@@ -31,6 +31,10 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         if self.wanted.is_empty() {
             return Ok(());
         }
+        if self.keeps_values {
+            // Room first: what is read would come on top of what is kept.
+            self.shrink(Some(self.release), store)?;
+        }
         if self.ahead.policy.is_active() && self.wanted.len() >= self.ahead.least_keys {
             let wanted = std::mem::take(&mut self.wanted);
             self.sort(&wanted, store);

@@ -100,8 +100,9 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         self.release.saturating_sub(RELEASES_AHEAD)
     }
 
-    /// Gives up rows that are beyond the budget.
-    pub(super) fn shrink(&mut self, store: &Store) -> Result<(), StateError> {
+    /// Gives up rows that are beyond the budget, those that are about to be read included; but
+    /// none that the release under way, if there is one, has asked for.
+    pub(super) fn shrink(&mut self, under_way: Option<u32>, store: &Store) -> Result<(), StateError> {
         self.account();
         let excess = self.budget.excess_rows(self.cells.len(), self.row_bytes());
         if excess == 0 {
@@ -110,7 +111,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         let count = excess.max(self.cells.len() / LEAST_VICTIMS_SHARE);
         let oldest_ahead = self.oldest_ahead();
         self.victims.clear();
-        self.cells.pick_victims(count, oldest_ahead, &mut self.victims);
+        self.cells.pick_victims(count, under_way, oldest_ahead, &mut self.victims);
         // Written before they are forgotten: whoever asks for them next reads them.
         let victims = std::mem::take(&mut self.victims);
         for &slot in &victims {
