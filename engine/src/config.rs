@@ -91,7 +91,7 @@ impl Default for JobConfig {
             memory_bytes: 256 << 20,
             cache_bytes: None,
             // What it takes to give a common disk all the work it can do at once.
-            reader_threads: 4,
+            reader_threads: 12,
             read_ahead: ReadAhead::default(),
             io_uring: true,
             direct_io: false,

@@ -61,8 +61,10 @@ fn the_cost_does_not_grow(mut round: impl FnMut(&mut dyn Backend, StateId, u64))
             costs.push(steps() - before);
         }
         let (early, late): (u64, u64) = (costs[1..11].iter().sum(), costs[90..].iter().sum());
-        // Some steps for each round are free: rounds in which nothing is stepped over.
-        assert!(2 * late <= 3 * early + 1000, "{}: {costs:?}", backend.location());
+        // A look after a new range deletion steps once more over those of the same write buffer,
+        // of which there are at most 256; 10,000 rows a round would be far beyond that.
+        let free = 10 * 2 * 256;
+        assert!(2 * late <= 3 * early + free, "{}: {costs:?}", backend.location());
     }
 }
 

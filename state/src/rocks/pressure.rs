@@ -17,8 +17,9 @@ const LEVEL0_COMPACTION_FILES: i32 = 4;
 const LEVEL0_SLOWDOWN_FILES: i32 = 20;
 /// Bytes still to be compacted from which on RocksDB delays writes.
 const PENDING_COMPACTION_SLOWDOWN_BYTES: usize = 64 << 30;
-/// Write buffers of a state, the one being filled included; with one more, writes stop.
-const WRITE_BUFFERS: i32 = 2;
+/// Write buffers of a state, the one being filled included: with as many full, writes stop, and
+/// with one fewer they are delayed.
+const WRITE_BUFFERS: i32 = 4;
 /// An answer is good for so long. To ask costs 1 µs a state, and pressure builds up over the time
 /// that a write buffer takes to fill. By time and not by commits, because whoever waits for the
 /// pressure to go does not commit.
@@ -96,7 +97,7 @@ impl Backlog {
         // What counts is how near the next is to being full.
         let memory = if self.full_write_buffers > 0.0 {
             let filled = self.full_write_buffers - 1.0 + self.write_buffer_filled.min(1.0);
-            filled / f64::from(WRITE_BUFFERS - 1)
+            filled / f64::from(WRITE_BUFFERS - 2)
         } else {
             0.0
         };
@@ -160,8 +161,9 @@ mod tests {
         let level = |backlog: Backlog| backlog.pressure().level();
         assert_eq!(level(calm()), 0.0, "a write buffer that fills is no pressure while none waits");
         assert_eq!(level(Backlog { level0_files: 12.0, ..calm() }), 0.5);
-        assert_eq!(level(Backlog { full_write_buffers: 1.0, ..calm() }), 0.9);
-        assert_eq!(level(Backlog { full_write_buffers: 2.0, ..calm() }), 1.0);
+        assert_eq!(level(Backlog { full_write_buffers: 1.0, ..calm() }), 0.45);
+        assert_eq!(level(Backlog { full_write_buffers: 2.0, ..calm() }), 0.95);
+        assert_eq!(level(Backlog { full_write_buffers: 3.0, ..calm() }), 1.0);
         let pending_compaction_bytes = PENDING_COMPACTION_SLOWDOWN_BYTES as f64 / 4.0;
         assert_eq!(level(Backlog { pending_compaction_bytes, ..calm() }), 0.25);
         assert_eq!(level(Backlog { pending_compaction_bytes, level0_files: 12.0, ..calm() }), 0.5);
