@@ -212,9 +212,10 @@ fn an_undeclared_read_is_one_get_and_is_counted() {
     let (store, _) = memory_store();
     let mut table = Table::<ByKey<u64>, i64>::open(&store, &name(), ReadStrategy::MultiGet).unwrap();
     let declared = table.request(&1);
+    table.request(&2);
     table.load(&store).unwrap();
     assert_eq!(table.fetch(&1, &store).unwrap(), declared);
-    let undeclared = table.fetch(&2, &store).unwrap();
+    let undeclared = table.fetch(&3, &store).unwrap();
     assert_eq!(table.get(undeclared), None);
     let (_, statistics) = store.statistics().remove(0);
     assert_eq!((statistics.undeclared_reads, statistics.get_calls), (1, 1));
