@@ -32,8 +32,8 @@ const EXPLORED_SHARE: f64 = 0.02;
 const LEAST_READS_BETWEEN: u64 = 16;
 /// Another call takes over once it is cheaper by so much: less is noise.
 const CLEARLY_CHEAPER: f64 = 0.95;
-/// Weight of a new measurement in the running mean.
-const NEW_WEIGHT: f64 = 0.25;
+/// Weight of a new measurement in the running mean; more as long as there are few.
+const NEW_WEIGHT: f64 = 1.0 / 16.0;
 /// A measurement counts for so many times the running mean at most: a thread that was held up
 /// says nothing about the call, and what really got dearer takes a few reads longer to show.
 const MOST_OVER_MEAN: f64 = 2.0;
@@ -215,9 +215,10 @@ impl ReadPlanner {
         {
             self.explored_ns += (took_ns - best_ns * keys as f64).max(0.0);
         }
+        let weight = NEW_WEIGHT.max(1.0 / class.chosen[call as usize].max(1) as f64);
         let mean = &mut class.ns_per_key[call as usize];
         let new = took_ns / keys as f64;
-        *mean = Some(mean.map_or(new, |old| old + NEW_WEIGHT * (new.min(MOST_OVER_MEAN * old) - old)));
+        *mean = Some(mean.map_or(new, |old| old + weight * (new.min(MOST_OVER_MEAN * old) - old)));
     }
 
     /// What was seen and chosen so far.
