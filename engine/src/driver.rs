@@ -86,10 +86,16 @@ where
     let stash_bytes = job.live().stash_meter(size_of::<Event<(L::Key, L::Input)>>());
 
     builder.build(move |mut capabilities| {
-        // Nothing comes out before something came in.
+        // Nothing comes out before something came in, as a rule.
         let mut worked_off = Some(capabilities.pop().expect("one capability for each output"));
-        drop(capabilities);
         let mut held: CapabilitySet<Moment> = CapabilitySet::new();
+        if keyed.as_ref().is_some_and(Keyed::holds_back)
+            && let Some(first) = capabilities.pop()
+        {
+            // A record that came late may have a result behind the stamp that it came with.
+            held.insert(first);
+        }
+        drop(capabilities);
         let mut stash_bytes = stash_bytes;
         let mut waits = Waits::new(&shared);
         move |frontiers| {

@@ -12,6 +12,7 @@ use tidegate_operators::event::Event;
 use tidegate_operators::fold::Fold;
 use tidegate_operators::logic::Logic;
 use tidegate_operators::process::{Process, ProcessLogic};
+use tidegate_operators::window::{Aggregate, WindowOperator, WindowRow, Windows};
 use tidegate_state::backend::StateName;
 use tidegate_state::codec::StateValue;
 use tidegate_state::error::StateError;
@@ -151,6 +152,38 @@ impl<'s, K: Key, V: Data> Stream<'s, (K, V)> {
         let strategy = self.job.config().strategy;
         let logic = StateName::new(name, "value")
             .and_then(|state| Fold::open(&self.job.store(), &state, strategy, init, step));
+        self.keyed(name, logic)
+    }
+
+    /// What `aggregate` makes of the records of each key and window: one result for each when the
+    /// window closes, at the last time of the window.
+    ///
+    /// `name` is the operator's; it is unique in the job.
+    pub fn window<A: Aggregate<V>>(
+        self,
+        name: &str,
+        windows: Windows,
+        aggregate: A,
+    ) -> Stream<'s, WindowRow<K, A::Output>>
+    where
+        A::Output: Data,
+    {
+        self.window_with_late(name, windows, aggregate).results
+    }
+
+    /// As [`window`](Self::window), with the records that came too late for every window beside
+    /// the results.
+    pub fn window_with_late<A: Aggregate<V>>(
+        self,
+        name: &str,
+        windows: Windows,
+        aggregate: A,
+    ) -> Keyed<'s, K, V, WindowRow<K, A::Output>>
+    where
+        A::Output: Data,
+    {
+        let strategy = self.job.config().strategy;
+        let logic = WindowOperator::open(&self.job.store(), name, strategy, windows, aggregate);
         self.keyed(name, logic)
     }
 

@@ -70,6 +70,20 @@ impl Moments {
         self.squares += before * (value - self.mean);
     }
 
+    /// Takes in what `later` has taken in (T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating
+    /// formulae and a pairwise algorithm for computing sample variances", 1979).
+    pub fn merge(&mut self, later: &Moments) {
+        if later.count == 0 {
+            return;
+        }
+        let count = self.count + later.count;
+        let between = later.mean - self.mean;
+        let share = later.count as f64 / count as f64;
+        self.squares += later.squares + between * between * self.count as f64 * share;
+        self.mean += between * share;
+        self.count = count;
+    }
+
     /// How many numbers there were.
     pub fn count(&self) -> u64 {
         self.count
@@ -122,6 +136,23 @@ mod tests {
                 prop_assert_eq!(Some(&min(&mut least, value)), values[..=index].iter().min());
                 prop_assert_eq!(Some(&max(&mut largest, value)), values[..=index].iter().max());
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merged_moments_are_those_of_all_numbers(values in proptest::collection::vec(-1e3f64..1e3, 0..50), cut in 0usize..50) {
+            let of = |values: &[f64]| {
+                let mut moments = Moments::default();
+                values.iter().for_each(|&value| moments.add(value));
+                moments
+            };
+            let cut = cut.min(values.len());
+            let (all, mut merged) = (of(&values), of(&values[..cut]));
+            merged.merge(&of(&values[cut..]));
+            prop_assert_eq!(merged.count(), all.count());
+            prop_assert!((merged.mean() - all.mean()).abs() < 1e-9);
+            prop_assert!((merged.variance() - all.variance()).abs() <= 1e-9 * all.variance().max(1.0));
         }
     }
 

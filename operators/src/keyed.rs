@@ -84,6 +84,8 @@ pub struct Keyed<L: Logic> {
     chunker: Chunker,
     /// The release that is under way.
     release: Option<Release>,
+    /// Everything below it has been released.
+    frontier: Frontier,
     reads: Vec<L::Reads>,
     outputs: Vec<Event<L::Output>>,
     changes: ChangeBatch,
@@ -103,6 +105,7 @@ impl<L: Logic> Keyed<L> {
             chunks: Vec::new(),
             chunker: Chunker::default(),
             release: None,
+            frontier: Frontier::START,
             reads: Vec::new(),
             outputs: Vec::new(),
             changes: ChangeBatch::new(),
@@ -229,7 +232,23 @@ impl<L: Logic> Keyed<L> {
                 emit(&mut self.outputs);
             }
         }
+        self.frontier = frontier;
+        self.fire(&mut emit)?;
         Ok(Progress::Done)
+    }
+
+    /// Does what is due without an event.
+    fn fire(&mut self, emit: &mut impl FnMut(&mut Vec<Event<L::Output>>)) -> Result<(), StateError> {
+        loop {
+            let mut context = Context { store: &self.store, outputs: &mut self.outputs };
+            let more = self.logic.fire(self.frontier, &mut context)?;
+            if !self.outputs.is_empty() {
+                emit(&mut self.outputs);
+            }
+            if !more {
+                return Ok(());
+            }
+        }
     }
 
     /// Takes what is due out of the stash; tells whether there is anything.
@@ -268,7 +287,19 @@ impl<L: Logic> Keyed<L> {
     /// nothing.
     pub fn earliest_result(&self) -> Option<Time> {
         let under_way = self.release.map(|release| release.earliest);
-        under_way.into_iter().chain(self.stash.earliest()).min()
+        let behind = match self.frontier {
+            Frontier::At(frontier) if self.holds_back() => {
+                Some(frontier.saturating_sub(self.logic.allowed_lateness()))
+            }
+            _ => None,
+        };
+        let waiting = under_way.into_iter().chain(self.stash.earliest());
+        waiting.chain(self.logic.earliest_due()).chain(behind).min()
+    }
+
+    /// Whether results may arise behind the frontier.
+    pub fn holds_back(&self) -> bool {
+        self.logic.allowed_lateness() > 0
     }
 
     /// Events that wait in the stash, or in a release that waits.

@@ -10,6 +10,7 @@
 //! | [`logic`] | what an operator does with a record: the seam between driver and logic |
 //! | [`keyed`] | stash, release, read set, one batched read, apply in order, one commit |
 //! | [`fold`], [`aggregate`] | one value a key |
+//! | [`window`] | windows, and what is made of their records |
 //! | [`process`] | any logic over values, lists and maps, with declared reads |
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -24,5 +25,6 @@ pub mod policy;
 pub mod process;
 pub mod stash;
 pub mod watermark;
+pub mod window;
 
 pub use tidegate_state as state;

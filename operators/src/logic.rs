@@ -1,6 +1,7 @@
 //! What a keyed operator does with a record: the seam between the driver and the logic.
 
 use crate::event::{Event, Time};
+use crate::frontier::Frontier;
 use tidegate_state::error::StateError;
 use tidegate_state::row::RowKey;
 use tidegate_state::store::Store;
@@ -30,6 +31,9 @@ pub type TableVisitor<'a> = dyn FnMut(&mut dyn StateTable) -> Result<(), StateEr
 /// Under the strategy `per-record` a chunk is one event. Rows may be read ahead: then `declare` is
 /// called when an event arrives, long before its release and in any order, and once more for the
 /// release; what the early call returns is thrown away. A logic must not be able to tell.
+///
+/// When everything below a frontier has been applied and committed, the driver calls
+/// [`fire`](Self::fire) until it says that nothing more is due.
 pub trait Logic {
     /// What records are grouped by.
     type Key: RowKey;
@@ -44,6 +48,30 @@ pub trait Logic {
     /// Operators without windows take no late event.
     fn is_too_late(&self, _time: Time, _watermark: Time) -> bool {
         true
+    }
+
+    /// How far behind the frontier results may still arise. The driver holds results back by as
+    /// much.
+    fn allowed_lateness(&self) -> Time {
+        0
+    }
+
+    /// The least time of a result that needs no further event.
+    fn earliest_due(&self) -> Option<Time> {
+        None
+    }
+
+    /// Does a piece of what is due without an event, now that all events below the frontier have
+    /// been applied; tells whether to call again.
+    ///
+    /// # Errors
+    /// [`StateError`] where state cannot be read or written.
+    fn fire(
+        &mut self,
+        _frontier: Frontier,
+        _context: &mut Context<'_, Self::Output>,
+    ) -> Result<bool, StateError> {
+        Ok(false)
     }
 
     /// Declares the rows that an event will need.

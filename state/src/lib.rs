@@ -12,7 +12,7 @@
 //! | [`store`] | a worker's store: errors with names, [`statistics`], poison after a failed commit |
 //! | [`readers`] | threads that read beside the worker |
 //! | [`strategy`], [`planner`] | how the reads of a release reach the store, and how `auto` decides |
-//! | [`table`] | the view of a release: values read, and changes on top of them |
+//! | [`table`] | the view of a release: values read, and changes on top of them; rows by time |
 //! | [`keyed`] | value, list and map of the current key, on tables |
 //!
 //! The feature `rocksdb` (on by default) adds the RocksDB backend. Without it this crate, and

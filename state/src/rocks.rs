@@ -57,7 +57,7 @@ const COMPACTION_READAHEAD_BYTES: usize = 256 << 10;
 /// A batched read keeps the blocks of its answers in memory until the last of them is taken,
 /// beyond what the block cache may hold. RocksDB reads 32 keys at a time anyway, so a larger
 /// batch goes to it in pieces: 16 MB less memory for 4,096 keys.
-const MOST_PINNED_KEYS: usize = 512;
+const MOST_PINNED_KEYS: usize = 64;
 /// Ten bits a key: one read in a hundred for a row that is not there.
 const BLOOM_BITS_PER_KEY: f64 = 10.0;
 

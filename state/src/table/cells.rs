@@ -77,6 +77,18 @@ impl<R: Eq + Hash + Clone, V> Cells<R, V> {
         &self.cells[slot as usize]
     }
 
+    /// The cell of this number, if there is one; it may be free.
+    #[inline]
+    pub fn at(&self, slot: u32) -> Option<&Cell<R, V>> {
+        self.cells.get(slot as usize)
+    }
+
+    /// The number of a row's cell, if it has one.
+    pub fn find(&self, row: &R) -> Option<u32> {
+        let hash = self.hasher.hash_one(row);
+        self.index.find(hash, |&slot| self.cells[slot as usize].row == *row).copied()
+    }
+
     #[inline]
     pub fn get_mut(&mut self, slot: u32) -> &mut Cell<R, V> {
         &mut self.cells[slot as usize]

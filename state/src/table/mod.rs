@@ -30,12 +30,14 @@
 
 mod ahead;
 mod budget;
+mod by_time;
 mod cells;
 mod reading;
 mod writing;
 
 pub use ahead::{ReadAhead, UnknownReadAhead};
 pub use budget::CacheBudget;
+pub use by_time::{TimeScan, TimeTable};
 
 use crate::arena::KeyArena;
 use crate::backend::{StateId, StateName, StateReader};
@@ -147,6 +149,8 @@ pub struct Table<L: Layout, V> {
     /// Bytes that a row and its value own beside their cell, on average.
     owned_bytes: f64,
     changes_seen: u32,
+    /// Rows written or deleted in the store so far, or collected to be.
+    rows_written: u64,
     accounted_bytes: usize,
     ahead: Ahead,
     unsorted: KeyArena,
@@ -215,6 +219,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             distinct: 0,
             owned_bytes: 0.0,
             changes_seen: 0,
+            rows_written: 0,
             accounted_bytes: 0,
             ahead,
             unsorted: KeyArena::new(),

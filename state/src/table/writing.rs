@@ -27,6 +27,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             let cell = self.cells.get_mut(slot);
             write_cell::<L, V>(self.state, cell, store, &mut self.scratch, batch)?;
         }
+        self.rows_written += self.changed.len() as u64;
         self.changed.clear();
         Ok(())
     }
@@ -50,6 +51,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
 
     fn commit_written(&mut self, store: &Store) -> Result<(), StateError> {
         self.may_be_stored |= !self.written.is_empty();
+        self.rows_written += self.written.len() as u64;
         store.commit(&mut self.written)
     }
 
@@ -131,6 +133,13 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         }
         let given_up = self.victims.len() as u64;
         store.count(self.state, |statistics| statistics.rows_given_up += given_up);
+        self.forget_stale_changes();
+        Ok(())
+    }
+
+    /// After cells were freed: shortens the list of changes where most of it is stale, and
+    /// brings the account up to date.
+    pub(super) fn forget_stale_changes(&mut self) {
         if self.changed.len() > 2 * self.cells.len() + 1024 {
             let cells = &self.cells;
             self.changed.retain(|&slot| cells.get(slot).status == Status::Changed);
@@ -139,7 +148,6 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             self.changes_seen = self.changed.len() as u32;
         }
         self.account();
-        Ok(())
     }
 
     /// Gives up all rows but those that were read ahead and are still waited for. Their changes

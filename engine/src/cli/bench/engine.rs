@@ -8,27 +8,33 @@ use crate::cli::CommandError;
 use crate::cli::explain::explain;
 use crate::cli::state_arguments::StateArguments;
 use crate::config::{JobConfig, RunAhead};
+use crate::generate::workload;
 use crate::ingest::Partition;
 use crate::job::Job;
 use crate::run::Runner;
 use crate::sink::OutputOptions;
+use crate::stream::Stream;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use tidegate_operators::window::{Count, WindowRow, Windows};
 use tidegate_state::strategy::ReadStrategy;
 
 /// Options of `tidegate bench engine`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Workload w1 is a running count: after each event its key's new count is issued, and the checksum is
-the sum of all of them. `secs` runs from the first event to the end of the job; `eps` are events a
+the sum of all of them. Workload w2 counts the events of each key in tumbling windows of a second;
+events are out of order by up to 255 ms, and the checksum is the sum of window_start_ms * 31 +
+key * 17 + count over all results. `secs` runs from the first event to the end of the job; `eps` are events a
 second, `eps_2nd_half` those of the second half of the events.
 
 Examples:
   tidegate bench engine --workload w1 --n 1000000 --k 400000 --workers 1 --memory 1GiB
   tidegate bench engine --workload w1 --n 200000 --k 100000 --vsize 1000 --memory 32MiB --direct-io
-  tidegate bench engine --workload w1 --n 1000000 --k 400000 --peer hashmap")]
+  tidegate bench engine --workload w1 --n 1000000 --k 400000 --peer hashmap
+  tidegate bench engine --workload w2 --n 200000 --k 20000")]
 pub struct EngineArguments {
     /// Which workload.
     #[arg(long, value_enum, default_value = "w1")]
@@ -51,12 +57,12 @@ pub struct EngineArguments {
     /// How state is read.
     #[arg(long, value_name = "S", default_value = "auto")]
     strategy: ReadStrategy,
-    /// Events in a millisecond of event time.
-    #[arg(long, value_name = "E", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
-    epms: u64,
-    /// Length of an epoch in milliseconds of event time.
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
-    epoch_ms: u64,
+    /// Events in a millisecond of event time; 4 in w1 and 20 in w2 if not given.
+    #[arg(long, value_name = "E", value_parser = clap::value_parser!(u64).range(1..))]
+    epms: Option<u64>,
+    /// Length of an epoch in milliseconds of event time; 1000 in w1 and 100 in w2 if not given.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    epoch_ms: Option<u64>,
     /// Most records of a worker that are due and not worked off before its sources wait.
     #[arg(long, value_name = "N", default_value_t = RunAhead::default().events)]
     max_in_flight: u64,
@@ -74,6 +80,8 @@ pub struct EngineArguments {
 enum WorkloadName {
     /// Running count for each key.
     W1,
+    /// Count for each key and window of a second.
+    W2,
 }
 
 /// What was measured.
@@ -108,17 +116,22 @@ pub struct Outcome {
 /// # Errors
 /// [`CommandError`] where the job fails.
 pub fn run(arguments: &EngineArguments) -> Result<u8, CommandError> {
-    let WorkloadName::W1 = arguments.workload;
+    let disordered = arguments.workload == WorkloadName::W2;
+    let (epms, epoch_ms) = if disordered { (20, workload::WATERMARK_STEP_MS) } else { (4, 1000) };
     let workload = Workload {
         events: arguments.n,
         keys: arguments.k,
         zipf: arguments.zipf,
-        events_per_ms: arguments.epms,
-        epoch_ms: arguments.epoch_ms,
+        events_per_ms: arguments.epms.unwrap_or(epms),
+        epoch_ms: arguments.epoch_ms.unwrap_or(epoch_ms),
+        disordered,
     };
     let clock = Clock::new(workload.events);
     let cpu_before = machine::cpu_us();
     let outcome = match arguments.peer {
+        Some(_) if disordered => {
+            return Err(CommandError::usage("--peer runs workload w1 only; leave it out for w2".to_string()));
+        }
         Some(peer) => peers::run(peer, workload, usize::from(arguments.workers), &clock)?,
         None => run_job(arguments, workload, &clock)?,
     };
@@ -155,12 +168,16 @@ fn run_job(
         ..JobConfig::default()
     };
     arguments.state.configure(&mut config);
-    let sums: Arc<(AtomicU64, AtomicU64)> = Arc::default();
+    let sums: Arc<Sums> = Arc::default();
     let (shown, clock) = (Arc::clone(&sums), Arc::clone(clock));
     let vsize = arguments.vsize as usize;
     let report = Runner::new(config, OutputOptions::default()).run(move |job| {
         let clock = Arc::clone(&clock);
-        running_count(job, workload, vsize, clock, Arc::clone(&shown));
+        let sums = Arc::clone(&shown);
+        match workload.disordered {
+            false => running_count(job, workload, vsize, clock, sums),
+            true => windowed_count(job, workload, clock, sums),
+        }
     })?;
     if arguments.explain {
         eprint!("{}", explain(&report.metrics));
@@ -169,24 +186,27 @@ fn run_job(
     Ok(Outcome { out: sums.0.load(Ordering::Relaxed), checksum: sums.1.load(Ordering::Relaxed) })
 }
 
-/// The job of workload 1.
-fn running_count(
-    job: &Job<'_>,
-    workload: Workload,
-    vsize: usize,
-    clock: Arc<Clock>,
-    sums: Arc<(AtomicU64, AtomicU64)>,
-) {
+/// What came out: number of rows, and checksum.
+type Sums = (AtomicU64, AtomicU64);
+
+fn add(sums: &Sums, parts: impl Iterator<Item = u64>) {
+    let (out, sum) = parts.fold((0, 0u64), |(out, sum), part| (out + 1, sum.wrapping_add(part)));
+    sums.0.fetch_add(out, Ordering::Relaxed);
+    sums.1.fetch_add(sum, Ordering::Relaxed);
+}
+
+/// The events of this worker.
+fn events<'s>(job: &Job<'s>, workload: Workload, clock: Arc<Clock>) -> Stream<'s, (u64, ())> {
     let partition = WorkloadPartition::new(workload, job.worker(), job.workers(), clock);
-    let events = job.source("events", vec![Box::new(partition) as Box<dyn Partition<(u64, ())>>]);
-    let add = move |counts: &mut dyn Iterator<Item = u64>| {
-        let (out, sum) = counts.fold((0, 0u64), |(out, sum), count| (out + 1, sum.wrapping_add(count)));
-        sums.0.fetch_add(out, Ordering::Relaxed);
-        sums.1.fetch_add(sum, Ordering::Relaxed);
-    };
+    job.source("events", vec![Box::new(partition) as Box<dyn Partition<(u64, ())>>])
+}
+
+/// The job of workload 1.
+fn running_count(job: &Job<'_>, workload: Workload, vsize: usize, clock: Arc<Clock>, sums: Arc<Sums>) {
+    let events = events(job, workload, clock);
     if vsize == 8 {
         let counts = events.count("count");
-        counts.consume("counts", move |events| add(&mut events.iter().map(|event| event.data.1)));
+        counts.consume("counts", move |events| add(&sums, events.iter().map(|event| event.data.1)));
     } else {
         // A state is made with its key, which a fold does not see; so the key goes along.
         let counts = events.map(|(key, ())| (key, key)).fold(
@@ -196,6 +216,18 @@ fn running_count(
                 state.get_or_insert_with(|| PaddedCount::new(key, vsize)).increment()
             },
         );
-        counts.consume("counts", move |events| add(&mut events.iter().map(|event| event.data.1)));
+        counts.consume("counts", move |events| add(&sums, events.iter().map(|event| event.data.1)));
     }
+}
+
+/// The job of workload 2.
+fn windowed_count(job: &Job<'_>, workload: Workload, clock: Arc<Clock>, sums: Arc<Sums>) {
+    // A second is a length.
+    let Ok(windows) = Windows::tumbling(workload::WINDOW_MS as i64) else { return };
+    let counts = events(job, workload, clock).window("count", windows, Count);
+    let part = |(start, _, key, count): &WindowRow<u64, u64>| {
+        let start = (*start as u64).wrapping_mul(31);
+        start.wrapping_add(key.wrapping_mul(17)).wrapping_add(*count)
+    };
+    counts.consume("counts", move |events| add(&sums, events.iter().map(|event| part(&event.data))));
 }

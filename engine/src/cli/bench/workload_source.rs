@@ -21,6 +21,8 @@ pub struct Workload {
     pub events_per_ms: u64,
     /// Length of an epoch in milliseconds of event time.
     pub epoch_ms: u64,
+    /// Events are up to 255 ms later than their place says, each by its own random number.
+    pub disordered: bool,
 }
 
 /// Notes when the first event is made, and when half of them have been.
@@ -95,7 +97,7 @@ impl WorkloadPartition {
 impl Partition<(u64, ())> for WorkloadPartition {
     fn read(&mut self, limit: usize, into: &mut Vec<Event<(u64, ())>>) -> Result<PartitionStatus, JobError> {
         self.clock.making();
-        let Workload { events, keys, zipf, events_per_ms, epoch_ms } = self.workload;
+        let Workload { events, keys, zipf, events_per_ms, epoch_ms, disordered } = self.workload;
         // The epoch ends with the last event of this partition whose time lies in it.
         let epoch_end_ms = (self.next / events_per_ms / epoch_ms + 1) * epoch_ms;
         let until = events.min(epoch_end_ms * events_per_ms);
@@ -103,7 +105,8 @@ impl Partition<(u64, ())> for WorkloadPartition {
         into.reserve(left as usize);
         for _ in 0..left {
             let i = self.next;
-            let time = (i / events_per_ms) as Time;
+            let delay_ms = if disordered { workload::event_random(i) & 255 } else { 0 };
+            let time = (i / events_per_ms + delay_ms) as Time;
             into.push(Event {
                 time,
                 rank: Rank::record(self.number, i / self.stride),
@@ -116,7 +119,9 @@ impl Partition<(u64, ())> for WorkloadPartition {
             return Ok(PartitionStatus::Ended);
         }
         if self.next >= until {
-            self.watermark = epoch_end_ms as Time;
+            // The workload with windows says so: what comes next is not before the end of the
+            // epoch, and its watermark is one millisecond less.
+            self.watermark = epoch_end_ms as Time - Time::from(disordered);
         }
         Ok(PartitionStatus::More)
     }

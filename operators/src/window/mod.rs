@@ -1,0 +1,15 @@
+//! Windows of event time over keyed streams.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `windows.rs` | which windows a time belongs to, and the slices that they share |
+//! | `aggregate.rs` | what is made of a window's records: create, add, merge, result |
+//! | `operator.rs` | the operator: slices in state, windows that close |
+
+mod aggregate;
+mod operator;
+mod windows;
+
+pub use aggregate::{Aggregate, Collect, Count, First, Last, Max, Mean, Min, Sum};
+pub use operator::{WindowOperator, WindowRow};
+pub use windows::{Windows, WindowsError};
