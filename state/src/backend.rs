@@ -143,7 +143,9 @@ pub trait StateReader: Send + Sync {
 /// * **Batched reads answer by position.** [`multi_get`](Self::multi_get) calls its visitor once
 ///   for each key, in the order of the arena. The arena is sorted and has no repeats; an empty
 ///   arena does not touch the store.
-/// * **Commits are atomic** and ordered: ranges are removed first, then single rows change. What
+/// * **Commits are atomic** and ordered: ranges are removed first, then single rows change, each
+///   in the order in which its changes were added. An append goes on from what the row's value is
+///   by then, and is the whole value where there is none; any bytes can be appended to any. What
 ///   a failed commit left behind is unknown, so a caller stops using the store
 ///   ([`Store`](crate::store::Store) sees to that). The same holds for clearing.
 /// * **Clearing a state** removes all its rows and no other's. The state stays open under its

@@ -9,6 +9,10 @@ use thiserror::Error;
 /// The version byte in front of every stored value.
 pub const FORMAT_VERSION: u8 = 1;
 
+mod pieces;
+
+pub use pieces::{PIECE_VERSION, decode_pieces, encode_piece};
+
 /// A value that state can hold.
 pub trait StateValue: Serialize + DeserializeOwned + 'static {}
 impl<V: Serialize + DeserializeOwned + 'static> StateValue for V {}
@@ -33,6 +37,16 @@ pub enum CodecError {
         type_name: &'static str,
         /// What bincode says.
         reason: String,
+    },
+    /// Bytes that are no row of [pieces](decode_pieces).
+    #[error("not a list of {type_name} in pieces: {reason}, at byte {at}")]
+    Piece {
+        /// The type of the elements.
+        type_name: &'static str,
+        /// What is wrong.
+        reason: String,
+        /// Where the element or piece begins that is wrong.
+        at: usize,
     },
     /// The value refuses to be written.
     #[error("a value of type {type_name} cannot be stored: {reason}")]
@@ -61,12 +75,15 @@ fn format() -> bincode::config::Configuration {
 /// say). Nothing useful is appended then.
 pub fn encode_into<V: StateValue>(value: &V, bytes: &mut Vec<u8>) -> Result<(), CodecError> {
     bytes.push(FORMAT_VERSION);
-    match bincode::serde::encode_into_std_write(value, bytes, format()) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            Err(CodecError::Encode { type_name: std::any::type_name::<V>(), reason: error.to_string() })
-        }
-    }
+    encode_body(value, bytes).map(|_| ())
+}
+
+/// Appends a value without a version byte; tells how many bytes it took.
+fn encode_body<V: StateValue>(value: &V, bytes: &mut Vec<u8>) -> Result<usize, CodecError> {
+    bincode::serde::encode_into_std_write(value, bytes, format()).map_err(|error| CodecError::Encode {
+        type_name: std::any::type_name::<V>(),
+        reason: error.to_string(),
+    })
 }
 
 /// Reads a value back. All bytes must be used.
@@ -79,20 +96,25 @@ pub fn decode<V: StateValue>(bytes: &[u8]) -> Result<V, CodecError> {
         return Err(CodecError::Version { found: version });
     }
     let decode_error = |reason| CodecError::Decode { type_name: std::any::type_name::<V>(), reason };
+    let (value, used) = decode_body(body).map_err(decode_error)?;
+    if used != body.len() {
+        return Err(decode_error(format!("{} bytes left over", body.len() - used)));
+    }
+    Ok(value)
+}
+
+/// Reads a value from the beginning of `body`; tells how many bytes it took, or what is wrong.
+fn decode_body<V: StateValue>(body: &[u8]) -> Result<(V, usize), String> {
     // bincode allocates a text as long as the bytes claim it to be, and aborts where that is more
     // than there is; only a limit known at compile time stops it. An encoded byte stands for at
     // most 16 bytes of numbers, so these limits never meet an honest value.
-    let (value, used) = match body.len() {
+    match body.len() {
         0..=SMALL_BYTES => {
             bincode::serde::decode_from_slice(body, format().with_limit::<{ 16 * SMALL_BYTES }>())
         }
         _ => bincode::serde::decode_from_slice(body, format().with_limit::<LARGE_LIMIT_BYTES>()),
     }
-    .map_err(|error| decode_error(error.to_string()))?;
-    if used != body.len() {
-        return Err(decode_error(format!("{} bytes left over", body.len() - used)));
-    }
-    Ok(value)
+    .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -101,6 +101,12 @@ impl Backend for MemoryBackend {
                 Change::Delete => {
                     rows.remove(key);
                 }
+                Change::Append(bytes) => match rows.get_mut(key) {
+                    Some(value) => value.extend_from_slice(bytes),
+                    None => {
+                        rows.insert(key.to_vec(), bytes.to_vec());
+                    }
+                },
             }
         }
         Ok(())

@@ -19,6 +19,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+mod appending;
 mod cleared;
 mod clearing;
 mod pressure;
@@ -217,6 +218,7 @@ impl Backend for RocksBackend {
             let written = match change {
                 Change::Put(value) => self.database.put_cf_opt(&column, key, value, &self.writes),
                 Change::Delete => self.database.delete_cf_opt(&column, key, &self.writes),
+                Change::Append(bytes) => self.database.merge_cf_opt(&column, key, bytes, &self.writes),
             };
             drop(column);
             return self.committed(batch, written);
@@ -239,6 +241,7 @@ impl Backend for RocksBackend {
             match change {
                 Change::Put(value) => changes.put_cf(column, key, value),
                 Change::Delete => changes.delete_cf(column, key),
+                Change::Append(bytes) => changes.merge_cf(column, key, bytes),
             }
         }
         drop(current);
@@ -377,6 +380,7 @@ fn column_options(options: &RocksOptions) -> Result<Options, rocksdb::Error> {
     column.set_level_compaction_dynamic_level_bytes(true);
     pressure::set_triggers(&mut column);
     clearing::compact_where_marks_pile_up(&mut column);
+    appending::merge_by_appending(&mut column);
     Ok(column)
 }
 

@@ -49,6 +49,8 @@ pub struct AccessStatistics {
     pub puts: u64,
     /// Rows removed.
     pub deletes: u64,
+    /// Rows appended to, without a look at what they hold.
+    pub appends: u64,
     /// Ranges removed.
     pub range_deletes: u64,
     /// Times that all rows of the state were removed at once.
@@ -92,6 +94,7 @@ impl AddAssign for AccessStatistics {
             rows_given_up,
             puts,
             deletes,
+            appends,
             range_deletes,
             clears,
             bytes_written,
@@ -118,6 +121,7 @@ impl AddAssign for AccessStatistics {
         self.rows_given_up += rows_given_up;
         self.puts += puts;
         self.deletes += deletes;
+        self.appends += appends;
         self.range_deletes += range_deletes;
         self.clears += clears;
         self.bytes_written += bytes_written;

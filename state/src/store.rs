@@ -386,6 +386,10 @@ impl Store {
                     statistics.deletes += 1;
                     statistics.bytes_written += key.len() as u64;
                 }
+                Change::Append(bytes) => {
+                    statistics.appends += 1;
+                    statistics.bytes_written += (key.len() + bytes.len()) as u64;
+                }
             }
             first.get_or_insert(state);
         }

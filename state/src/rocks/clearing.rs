@@ -98,7 +98,7 @@ impl RocksBackend {
         }
         empty_ranges.iter_mut().for_each(|ranges| ranges.begin_commit());
         for (state, key, change) in batch.changes() {
-            if let Change::Put(_) = change {
+            if let Change::Put(_) | Change::Append(_) = change {
                 empty_ranges[state.0 as usize].put(key);
             }
         }
