@@ -1,4 +1,4 @@
-//! States of the current key: value, list and map, for logic that keeps more than one of them.
+//! States of the current key: value, list, append and map, for logic that keeps more than one of them.
 //!
 //! A process function opens its states once, by name, through [`States`], and afterwards speaks
 //! of "the value" and "the entry": of which key is set by its driver, record by record, in a
@@ -7,10 +7,12 @@
 //! Every read can be declared before the release is read, and then joins the batch. A read that
 //! was not declared works as well; it costs a get of its own and is counted.
 
+mod append;
 mod list;
 mod map;
 mod value;
 
+pub use append::AppendState;
 pub use list::ListState;
 pub use map::MapState;
 pub use value::ValueState;
@@ -21,7 +23,7 @@ use crate::error::StateError;
 use crate::row::{Layout, RowKey};
 use crate::store::Store;
 use crate::strategy::ReadStrategy;
-use crate::table::{StateTable, Table};
+use crate::table::{CellValue, StateTable, Table};
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 
@@ -82,6 +84,14 @@ impl<K: RowKey> States<K> {
         Ok(ListState { value: self.value(name)? })
     }
 
+    /// A list of values a key that is appended to without being read.
+    ///
+    /// # Errors
+    /// [`StateError`] where the name is bad or taken, or the store fails.
+    pub fn append<V: StateValue>(&mut self, name: &str) -> Result<AppendState<K, V>, StateError> {
+        Ok(AppendState { scope: Rc::clone(&self.scope), table: self.open(name)? })
+    }
+
     /// A map from entries to values a key.
     ///
     /// # Errors
@@ -95,7 +105,7 @@ impl<K: RowKey> States<K> {
         (self.scope, self.tables)
     }
 
-    fn open<L: Layout, V: StateValue>(&mut self, name: &str) -> Result<Rc<RefCell<Table<L, V>>>, StateError> {
+    fn open<L: Layout, V: CellValue>(&mut self, name: &str) -> Result<Rc<RefCell<Table<L, V>>>, StateError> {
         let name = StateName::new(&self.operator, name)?;
         let table = Table::open(&self.scope.store, &name, self.strategy)?;
         let table = Rc::new(RefCell::new(table));

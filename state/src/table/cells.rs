@@ -10,12 +10,15 @@ pub(super) enum Status {
     Free,
     /// Declared, and not read yet.
     Wanted,
-    /// On its way from a reader thread. The cell stays until the answer is there.
+    /// On its way from a reader thread. The cell stays until the answer is there, and may hold a
+    /// tail to be joined to it.
     Requested,
     /// As it is in the store.
     Clean,
     /// Different from what is in the store, or maybe so.
     Changed,
+    /// The value is only what is to be appended to what the store has.
+    Tail,
 }
 
 impl Status {
@@ -192,9 +195,9 @@ impl<R: Eq + Hash + Clone, V> Cells<R, V> {
                 Status::Free | Status::Wanted | Status::Requested => {}
                 _ if cell.ahead && cell.release >= oldest_ahead => {}
                 _ if !cell.ahead && Some(cell.release) == under_way => {}
-                Status::Clean | Status::Changed if cell.recent => cell.recent = false,
+                _ if cell.recent => cell.recent = false,
                 // In the second round it would be picked again.
-                Status::Clean | Status::Changed => victims.push(self.hand as u32),
+                Status::Clean | Status::Changed | Status::Tail => victims.push(self.hand as u32),
             }
             self.hand += 1;
         }

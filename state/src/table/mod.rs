@@ -27,22 +27,30 @@
 //! from the store, except after a flush. A row that is on its way from a reader thread has a cell
 //! already, which stays until the answer is there, and nobody can change or write the row before:
 //! so an answer is never older than the last change of its row, however late it comes.
+//!
+//! **Appending without reading.** A cell may also hold a *tail*, see [`Table::append_to`]: what is
+//! to be appended to whatever the store has. Of such a row nothing is said before it is read, and
+//! then the tail belongs to it.
 
 mod ahead;
 mod budget;
 mod by_time;
 mod cells;
+mod fold;
 mod reading;
+mod tail;
+mod value;
 mod writing;
 
 pub use ahead::{ReadAhead, UnknownReadAhead};
 pub use budget::CacheBudget;
 pub use by_time::{TimeScan, TimeTable};
+pub use value::{Appended, CellValue};
 
 use crate::arena::KeyArena;
 use crate::backend::{StateId, StateName, StateReader};
 use crate::batch::ChangeBatch;
-use crate::codec::{CodecError, StateValue};
+use crate::codec::CodecError;
 use crate::error::{StateError, hex};
 use crate::planner::ReadPlanner;
 use crate::readers::{Read, Waker};
@@ -188,7 +196,7 @@ struct Ahead {
     spare: Vec<Box<Read>>,
 }
 
-impl<L: Layout, V: StateValue> Table<L, V> {
+impl<L: Layout, V: CellValue> Table<L, V> {
     /// The table of a state, which is opened in the store.
     ///
     /// # Errors
@@ -253,7 +261,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             self.distinct += 1;
             if new && !self.may_be_stored {
                 cell.status = Status::Clean;
-            } else if cell.ahead || matches!(cell.status, Status::Wanted | Status::Requested) {
+            } else if cell.ahead || !cell.status.is_at_hand() {
                 self.request_missing(slot);
             }
         }
@@ -268,7 +276,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             self.ahead.hits += u64::from(cell.status != Status::Wanted);
         }
         match cell.status {
-            Status::Wanted => self.wanted.push(slot),
+            Status::Wanted | Status::Tail => self.wanted.push(slot),
             Status::Requested => self.awaited += 1,
             Status::Free | Status::Clean | Status::Changed => {}
         }
@@ -300,7 +308,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         if new && !self.may_be_stored {
             cell.status = Status::Clean;
         }
-        if matches!(cell.status, Status::Wanted | Status::Requested) || cell.ahead {
+        if !cell.status.is_at_hand() || cell.ahead {
             self.fetch_missing(slot, store)?;
         }
         Ok(Slot(slot))
@@ -313,7 +321,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             self.request_missing(slot);
         }
         match self.cells.get(slot).status {
-            Status::Wanted => {
+            Status::Wanted | Status::Tail => {
                 store.count(self.state, |statistics| {
                     statistics.keys_asked += 1;
                     statistics.keys_distinct += 1;
@@ -381,7 +389,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
     }
 }
 
-impl<L: Layout, V: StateValue> StateTable for Table<L, V> {
+impl<L: Layout, V: CellValue> StateTable for Table<L, V> {
     fn rows_at_once(&self) -> usize {
         self.rows_in_share()
     }

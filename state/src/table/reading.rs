@@ -1,9 +1,11 @@
 //! How the rows of a table get in: by single reads, by batched reads, or from reader threads.
 
-use super::cells::{Cell, Status};
+use super::cells::Status;
+use super::tail::fill;
+use super::value::CellValue;
 use super::{Table, value_error};
 use crate::backend::BatchReadError;
-use crate::codec::{self, CodecError, StateValue};
+use crate::codec::CodecError;
 use crate::error::{BackendError, BackendErrorKind, StateError};
 use crate::planner::ReadCall;
 use crate::readers::Read;
@@ -24,7 +26,7 @@ const MOST_ROWS_AHEAD: usize = 65_536;
 /// What was read ahead so many releases ago is given up: its record waits for long.
 pub(super) const RELEASES_AHEAD: u32 = 64;
 
-impl<L: Layout, V: StateValue> Table<L, V> {
+impl<L: Layout, V: CellValue> Table<L, V> {
     /// Reads the wanted rows, or hands them to reader threads where those are at work anyway.
     pub(super) fn start_reading(&mut self, store: &Store) -> Result<(), StateError> {
         self.count_release(store);
@@ -85,15 +87,18 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         let cell = self.cells.get_mut(slot);
         self.scratch.clear();
         L::encode(&cell.row, store.groups(), &mut self.scratch);
-        let mut decoded = Ok(None);
+        let mut filled = Ok(false);
         let mut value_bytes = 0;
         let (found, _) = store.get(self.state, &self.scratch, &mut |bytes| {
             value_bytes = bytes.len();
-            decoded = codec::decode(bytes).map(Some);
+            filled = fill(cell, Some(bytes));
         })?;
-        cell.value = decoded.map_err(|source| value_error(store, self.state, &self.scratch, source))?;
-        cell.stored = found;
-        cell.status = Status::Clean;
+        if !found {
+            filled = fill(cell, None);
+        }
+        if filled.map_err(|source| value_error(store, self.state, &self.scratch, source))? {
+            self.changed.push(slot);
+        }
         if found {
             self.measured(self.scratch.len(), value_bytes);
         }
@@ -120,14 +125,19 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             return Ok(());
         }
         let (cells, wanted, order) = (&mut self.cells, &self.wanted, &self.order);
+        let changed = &mut self.changed;
         let mut failed: Option<(usize, CodecError)> = None;
         let (mut found, mut value_bytes) = (0, 0);
         store.multi_get(self.state, &self.sorted, &mut |index, bytes| {
             found += usize::from(bytes.is_some());
             value_bytes += bytes.map_or(0, <[u8]>::len);
-            let cell = cells.get_mut(wanted[order[index].1 as usize]);
-            if let Err(error) = fill(cell, bytes) {
-                failed.get_or_insert((index, error));
+            let slot = wanted[order[index].1 as usize];
+            match fill(cells.get_mut(slot), bytes) {
+                Ok(false) => {}
+                Ok(true) => changed.push(slot),
+                Err(error) => {
+                    failed.get_or_insert((index, error));
+                }
             }
         })?;
         if let Some(mean) = value_bytes.checked_div(found) {
@@ -241,8 +251,10 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             if cell.release == self.release && !cell.ahead {
                 self.awaited -= 1;
             }
-            fill(cell, bytes)
-                .map_err(|source| value_error(store, self.state, answer.keys.get(index), source))?;
+            let filled = fill(cell, bytes);
+            if filled.map_err(|source| value_error(store, self.state, answer.keys.get(index), source))? {
+                self.changed.push(slot);
+            }
         }
         let (keys, value_bytes) = (answer.keys.len() as u64, answer.values.total_bytes() as u64);
         store.count_batch(self.state, keys, found, value_bytes);
@@ -316,12 +328,4 @@ impl<L: Layout, V: StateValue> Table<L, V> {
 fn no_threads() -> BatchReadError {
     let message = "there are no reader threads".to_string();
     BatchReadError { index: None, error: BackendError { kind: BackendErrorKind::Other, message } }
-}
-
-/// Puts what was read of a row into its cell.
-fn fill<R, V: StateValue>(cell: &mut Cell<R, V>, bytes: Option<&[u8]>) -> Result<(), CodecError> {
-    cell.stored = bytes.is_some();
-    cell.status = Status::Clean;
-    cell.value = bytes.map(codec::decode).transpose()?;
-    Ok(())
 }

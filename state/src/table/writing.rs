@@ -2,10 +2,10 @@
 
 use super::cells::{Cell, Cells, Status};
 use super::reading::RELEASES_AHEAD;
+use super::value::CellValue;
 use super::{Table, value_error};
 use crate::backend::StateId;
 use crate::batch::ChangeBatch;
-use crate::codec::{self, StateValue};
 use crate::error::StateError;
 use crate::row::Layout;
 use crate::store::Store;
@@ -20,7 +20,7 @@ const LEAST_VICTIMS_SHARE: usize = 32;
 /// they are written.
 const BATCH_BYTES: usize = 1 << 20;
 
-impl<L: Layout, V: StateValue> Table<L, V> {
+impl<L: Layout, V: CellValue> Table<L, V> {
     /// Adds all changes to a batch, and takes them for written.
     pub(super) fn write_changes(&mut self, store: &Store, batch: &mut ChangeBatch) -> Result<(), StateError> {
         for &slot in &self.changed {
@@ -34,10 +34,18 @@ impl<L: Layout, V: StateValue> Table<L, V> {
 
     /// Writes all changes to the store.
     pub(super) fn write_all(&mut self, store: &Store) -> Result<(), StateError> {
+        if V::APPENDS {
+            self.wait_for_tails(store)?;
+        }
         let changed = std::mem::take(&mut self.changed);
         for &slot in &changed {
             let cell = self.cells.get_mut(slot);
+            let is_unasked_tail = cell.status == Status::Tail && cell.release != self.release;
             write_cell::<L, V>(self.state, cell, store, &mut self.scratch, &mut self.written)?;
+            if is_unasked_tail {
+                // Nothing is known of the row any more, and nobody waits for it.
+                self.cells.remove(slot);
+            }
             if self.written.total_bytes() > BATCH_BYTES {
                 self.commit_written(store)?;
             }
@@ -46,6 +54,15 @@ impl<L: Layout, V: StateValue> Table<L, V> {
         self.changed = changed;
         self.changed.clear();
         self.changes_seen = 0;
+        Ok(())
+    }
+
+    /// Waits for the rows that are on their way to be joined with a tail: those cannot be written
+    /// before.
+    fn wait_for_tails(&mut self, store: &Store) -> Result<(), StateError> {
+        for place in 0..self.changed.len() {
+            self.wait_for(self.changed[place], store)?;
+        }
         Ok(())
     }
 
@@ -78,7 +95,8 @@ impl<L: Layout, V: StateValue> Table<L, V> {
             self.scratch.clear();
             L::encode(&cell.row, store.groups(), &mut self.scratch);
             let row_bytes = self.scratch.len();
-            codec::encode_into(value, &mut self.scratch)
+            value
+                .encode_into(&mut self.scratch)
                 .map_err(|source| value_error(store, self.state, &self.scratch[..row_bytes], source))?;
             let value_bytes = self.scratch.len() - row_bytes;
             self.measured(row_bytes, value_bytes);
@@ -142,7 +160,8 @@ impl<L: Layout, V: StateValue> Table<L, V> {
     pub(super) fn forget_stale_changes(&mut self) {
         if self.changed.len() > 2 * self.cells.len() + 1024 {
             let cells = &self.cells;
-            self.changed.retain(|&slot| cells.get(slot).status == Status::Changed);
+            // Who waits for a row to join its tail to is not in the list: it comes back with it.
+            self.changed.retain(|&slot| matches!(cells.get(slot).status, Status::Changed | Status::Tail));
             self.changed.sort_unstable();
             self.changed.dedup();
             self.changes_seen = self.changed.len() as u32;
@@ -177,7 +196,7 @@ impl<L: Layout, V: StateValue> Table<L, V> {
 }
 
 /// Adds a cell's change to a batch, if there is one, and takes it for written.
-fn write_cell<L: Layout, V: StateValue>(
+fn write_cell<L: Layout, V: CellValue>(
     state: StateId,
     cell: &mut Cell<L::Row, V>,
     store: &Store,
@@ -185,18 +204,40 @@ fn write_cell<L: Layout, V: StateValue>(
     batch: &mut ChangeBatch,
 ) -> Result<(), StateError> {
     if cell.status != Status::Changed {
-        return Ok(());
+        return if V::APPENDS { write_tail::<L, V>(state, cell, store, scratch, batch) } else { Ok(()) };
     }
     scratch.clear();
     L::encode(&cell.row, store.groups(), scratch);
     match &cell.value {
         Some(value) => batch
-            .put_with(state, scratch, |bytes| codec::encode_into(value, bytes))
+            .put_with(state, scratch, |bytes| value.encode_into(bytes))
             .map_err(|source| value_error(store, state, scratch, source))?,
         None if cell.stored => batch.delete(state, scratch),
         None => {}
     }
     cell.stored = cell.value.is_some();
     cell.status = Status::Clean;
+    Ok(())
+}
+
+/// Adds a cell's tail to a batch, if there is one. Nothing is known of the row then.
+fn write_tail<L: Layout, V: CellValue>(
+    state: StateId,
+    cell: &mut Cell<L::Row, V>,
+    store: &Store,
+    scratch: &mut Vec<u8>,
+    batch: &mut ChangeBatch,
+) -> Result<(), StateError> {
+    if cell.status != Status::Tail {
+        return Ok(());
+    }
+    scratch.clear();
+    L::encode(&cell.row, store.groups(), scratch);
+    if let Some(tail) = cell.value.take() {
+        batch
+            .append_with(state, scratch, |bytes| tail.encode_into(bytes))
+            .map_err(|source| value_error(store, state, scratch, source))?;
+    }
+    cell.status = Status::Wanted;
     Ok(())
 }
