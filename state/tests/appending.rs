@@ -81,7 +81,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let changes = proptest::collection::vec((0..KEYS, change()), 0..12);
+    let changes = proptest::collection::vec((0..KEYS, change()), 0..60);
     let range = proptest::option::weighted(0.2, (0..KEYS, 0..KEYS));
     prop_oneof![
         10 => (changes, range).prop_map(|(changes, range)| Step::Commit(changes, range)),

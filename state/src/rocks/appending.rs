@@ -2,6 +2,26 @@
 //!
 //! RocksDB keeps what is appended beside the row, and puts the two together when the row is read,
 //! when a write buffer goes to a file, and in compactions.
+//!
+//! Memtables may hold long chains of appends to one row, as `max_successive_merges` is left off.
+//! Measured on 1,000 rows of 11 bytes an append, in one memtable, in µs (machine under load, good
+//! for ratios):
+//!
+//! | appends a row | limit | an append | a get | a get when compacted |
+//! |---|---|---|---|---|
+//! | 16 | none | 0.45 | 1.3 | 1.1 |
+//! | 100 | none | 0.9 | 8.8 | 0.9 |
+//! | 100 | 8 | 1.4 | 1.3 | 1.0 |
+//! | 100 | 32 | 1.4 | 1.3 | 1.2 |
+//! | 400 | none | 0.7 | 9.9 | 1.8 |
+//! | 400 | 32 | 4.1 | 12.1 | 0.9 |
+//! | 100, on 1,000 bytes | none | 0.55 | 6.3 | 0.9 |
+//! | 100, on 1,000 bytes | 32 | 3.7 | 6.0 | 0.9 |
+//!
+//! With a limit every append counts the chain before it, and one in so many writes all of the row
+//! again, whether or not it is ever read: up to seven times the cost of an append, for reads that
+//! are not always faster. With ten flushes on the way, a get takes 4 to 6 µs with a limit or
+//! without. So the reader pays, once: it folds what it found in many pieces (`table/fold.rs`).
 
 use rocksdb::{MergeOperands, Options};
 

@@ -14,7 +14,10 @@ impl Default for FoldPolicy {
     }
 }
 
-/// See `rocks/appending.rs` for what was measured.
+/// A get takes about 0.08 µs more for each piece that RocksDB has to join, and a write in a sorted
+/// batch takes 1.5 µs: about 20 pieces pay for it at the next read. (Measured as told in
+/// `rocks/appending.rs`.) RocksDB may have joined them already; then one write was for nothing,
+/// for each 16 appends and a read.
 const LEAST_PIECES: usize = 16;
 
 impl FoldPolicy {

@@ -162,7 +162,11 @@ mod tests {
         let chosen = Chosen { rows: Some(3000), memory_bytes: Some(8 << 20) };
         let setting = Setting::new(Regime::Cache, 50, chosen, 1);
         let keys = StoredKeys::new(3000, Default::default());
-        for (kind, operation) in [(Kind::Values, Operation::Update), (Kind::Lists, Operation::Append)] {
+        for (kind, operation) in [
+            (Kind::Values, Operation::Update),
+            (Kind::Appended, Operation::Append),
+            (Kind::Lists, Operation::AppendRewrite),
+        ] {
             let interrupted = AtomicBool::new(false);
             let filled = Filled::new(directory.path(), &setting, kind, &keys, &interrupted, true).unwrap();
             let mut wanted = Vec::new();

@@ -41,7 +41,9 @@ within a run against the first strategy, with the least and the largest in brack
 
   read     declare keys, load them, look at each, end the release
   update   the same, with a change of each value, and a commit
-  append   the same on lists, one element each; a list begins with about --value-bytes bytes
+  append   append an element to the list of each key without reading it, and commit; a list begins with
+           about --value-bytes bytes
+  append-rewrite  the same on lists that are one value: declare, load, push, commit
   clear    remove a range of rows, then look for the first row of the state; no strategies
 
 A release has as many keys as the batch says; under per-record, a key is a release of its own. Keys:
@@ -73,7 +75,7 @@ pub struct StateArguments {
         value_name = "O,…",
         value_enum,
         value_delimiter = ',',
-        default_value = "read,update,append,clear"
+        default_value = "read,update,append,append-rewrite,clear"
     )]
     operations: Vec<Operation>,
     /// How keys are chosen.

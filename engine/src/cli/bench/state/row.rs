@@ -57,7 +57,7 @@ pub struct Row {
 /// Prints the line above the rows.
 pub fn print_header(with_disk: bool) {
     print!(
-        "{:<7} {:<9} {:>6} {:<11} {:>9} {:>6} {:<11} {:>8} {:>8} {:>10}",
+        "{:<14} {:<9} {:>6} {:<11} {:>9} {:>6} {:<11} {:>8} {:>8} {:>10}",
         "op", "keys", "batch", "strategy", "µs a key", "%", "[spread]", "reading", "commits", "keys/s",
     );
     println!("{}", if with_disk { "  of disk" } else { "" });
@@ -68,7 +68,7 @@ impl Row {
     pub fn print(&self) {
         let percent = |number: f64| format!("{:.0}", 100.0 * number);
         print!(
-            "{:<7} {:<9} {:>6} {:<11} {:>9.2} {:>6} {:<11} {:>8.2} {:>8.2} {:>10.0}",
+            "{:<14} {:<9} {:>6} {:<11} {:>9.2} {:>6} {:<11} {:>8.2} {:>8.2} {:>10.0}",
             self.operation.name(),
             self.keys,
             self.batch,

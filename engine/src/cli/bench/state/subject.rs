@@ -16,7 +16,7 @@ use tidegate_state::batch::ChangeBatch;
 use tidegate_state::codec;
 use tidegate_state::error::{StateError, hex};
 use tidegate_state::key::StateKey;
-use tidegate_state::keyed::{ListState, Scope, SharedTable, States};
+use tidegate_state::keyed::{AppendState, ListState, Scope, SharedTable, States};
 use tidegate_state::row::{ByKey, ByTime, Layout};
 use tidegate_state::store::Store;
 use tidegate_state::strategy::ReadStrategy;
@@ -30,8 +30,10 @@ pub enum Operation {
     Read,
     /// Change values: read, modify, write.
     Update,
-    /// Append to lists.
+    /// Append to lists without reading them.
     Append,
+    /// Append to lists that are read and written whole.
+    AppendRewrite,
     /// Remove a range of rows, and look for the first row that is left.
     Clear,
 }
@@ -41,7 +43,9 @@ pub enum Operation {
 pub enum Kind {
     /// A value a key.
     Values,
-    /// A list a key.
+    /// A list a key, in pieces.
+    Appended,
+    /// A list a key, as one value.
     Lists,
     /// Rows by time.
     Ranges,
@@ -54,6 +58,7 @@ impl Operation {
             Operation::Read => "read",
             Operation::Update => "update",
             Operation::Append => "append",
+            Operation::AppendRewrite => "append-rewrite",
             Operation::Clear => "clear",
         }
     }
@@ -67,7 +72,8 @@ impl Operation {
     pub fn kind(self) -> Kind {
         match self {
             Operation::Read | Operation::Update => Kind::Values,
-            Operation::Append => Kind::Lists,
+            Operation::Append => Kind::Appended,
+            Operation::AppendRewrite => Kind::Lists,
             Operation::Clear => Kind::Ranges,
         }
     }
@@ -90,6 +96,7 @@ pub struct Sample {
 
 enum Rows {
     Values(Box<Table<ByKey<u64>, PaddedCount>>),
+    Appended { scope: Rc<Scope<u64>>, list: AppendState<u64, u64>, tables: Vec<SharedTable> },
     Lists { scope: Rc<Scope<u64>>, list: ListState<u64, u64>, tables: Vec<SharedTable> },
     Ranges { state: StateId, next_time: i64 },
 }
@@ -128,6 +135,12 @@ impl Subject {
                 let name = StateName::new("bench", "values")?;
                 Rows::Values(Box::new(Table::open(&store, &name, strategy)?))
             }
+            Kind::Appended => {
+                let mut states = States::new(Rc::clone(&store), "bench", strategy);
+                let list = states.append("appended")?;
+                let (scope, tables) = states.into_parts();
+                Rows::Appended { scope, list, tables }
+            }
             Kind::Lists => {
                 let mut states = States::new(Rc::clone(&store), "bench", strategy);
                 let list = states.list("lists")?;
@@ -158,7 +171,7 @@ impl Subject {
     pub fn fill(&mut self, keys: &[u64]) -> Result<(), StateError> {
         match self.rows {
             Rows::Values(_) => self.release(Operation::Update, keys),
-            Rows::Lists { .. } => self.append(keys, self.setting.list_elements()),
+            Rows::Appended { .. } | Rows::Lists { .. } => self.append(keys, self.setting.list_elements()),
             Rows::Ranges { .. } => Ok(()),
         }
     }
@@ -266,20 +279,31 @@ impl Subject {
 
     /// Appends so many elements to each list.
     fn append(&mut self, keys: &[u64], elements: usize) -> Result<(), StateError> {
-        let Rows::Lists { scope, list, tables } = &mut self.rows else { return Ok(()) };
-        for &key in keys {
-            scope.set_key(key);
-            list.declare();
-        }
-        for table in tables.iter() {
-            table.borrow_mut().load(&self.store)?;
-        }
-        for &key in keys {
-            scope.set_key(key);
-            for element in 0..elements as u64 {
-                list.push(mix(key ^ element))?;
+        let elements = |key| (0..elements as u64).map(move |element| mix(key ^ element));
+        let tables = match &mut self.rows {
+            Rows::Appended { scope, list, tables } => {
+                for &key in keys {
+                    scope.set_key(key);
+                    elements(key).try_for_each(|element| list.push(element))?;
+                }
+                tables
             }
-        }
+            Rows::Lists { scope, list, tables } => {
+                for &key in keys {
+                    scope.set_key(key);
+                    list.declare();
+                }
+                for table in tables.iter() {
+                    table.borrow_mut().load(&self.store)?;
+                }
+                for &key in keys {
+                    scope.set_key(key);
+                    elements(key).try_for_each(|element| list.push(element))?;
+                }
+                tables
+            }
+            Rows::Values(_) | Rows::Ranges { .. } => return Ok(()),
+        };
         for table in tables.iter() {
             let mut table = table.borrow_mut();
             table.collect_changes(&self.store, &mut self.changes)?;
@@ -291,7 +315,7 @@ impl Subject {
     fn flush_tables(&mut self) -> Result<(), StateError> {
         match &mut self.rows {
             Rows::Values(table) => table.flush(&self.store),
-            Rows::Lists { tables, .. } => {
+            Rows::Appended { tables, .. } | Rows::Lists { tables, .. } => {
                 tables.iter().try_for_each(|table| table.borrow_mut().flush(&self.store))
             }
             Rows::Ranges { .. } => Ok(()),
