@@ -5,7 +5,8 @@
 //! The traces are looked for in `$TIDEGATE_DATA`, or beside the checkout; without them the test
 //! says so and passes.
 
-use std::path::PathBuf;
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tidegate::config::{JobConfig, StateBackend};
 use tidegate::ingest::trace::{EpochLength, InputOptions, Speed};
@@ -109,4 +110,94 @@ fn wikipedia_gives_what_python_computes() {
     check(&edits(EpochLength::EventTime(60_000_000)), &all);
     let few = Expected { pipeline: "first-seen", rows: 51, late: 0, fnv: 0xe2b50d1c30a74bdf };
     check(&edits(EpochLength::default()), &few);
+}
+
+/// Fields of each line of a golden file, joined by commas.
+fn golden(data: &Path, file: &str, fields: &[&str]) -> Vec<String> {
+    let compressed = std::fs::File::open(data.join("golden/real_traces").join(file)).unwrap();
+    let lines = std::io::BufReader::new(flate2::read::MultiGzDecoder::new(compressed)).lines();
+    let mut rows: Vec<String> = lines
+        .map(|line| {
+            let row: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+            let field = |name: &&str| match &row[*name] {
+                serde_json::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            fields.iter().map(field).collect::<Vec<_>>().join(",")
+        })
+        .collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// The rows of a pipeline under every strategy, on one worker and on two, with the columns
+/// that are asked for.
+fn check_rows(pipeline: &str, input: &InputOptions, columns: &[usize], expected: &[String]) {
+    let build = PIPELINES.iter().find(|known| known.name == pipeline).unwrap().build;
+    for strategy in ReadStrategy::ALL {
+        for workers in [1, 2] {
+            let backend = if workers == 1 { StateBackend::RocksDb } else { StateBackend::Memory };
+            let config = JobConfig { workers, strategy, backend, ..JobConfig::default() };
+            let rows = Arc::new(Mutex::new(Vec::new()));
+            let output =
+                OutputOptions { output: Output::Collect(Arc::clone(&rows)), ..OutputOptions::default() };
+            Runner::new(config, output).with_input(input.clone()).run(build).unwrap();
+            let chosen = |row: tidegate::sink::Row| {
+                let fields: Vec<&str> = row.text.split(',').collect();
+                columns.iter().map(|&column| fields[column]).collect::<Vec<_>>().join(",")
+            };
+            let mut rows: Vec<String> =
+                std::mem::take(&mut *rows.lock().unwrap()).into_iter().map(chosen).collect();
+            rows.sort_unstable();
+            assert!(rows == expected, "{pipeline} under {strategy} on {workers} workers");
+        }
+    }
+}
+
+#[test]
+fn windows_of_wikipedia_give_the_golden_rows() {
+    let Some(data) = data() else { return };
+    let edits = |value: &str| {
+        input(
+            data.join("wikipedia/wikipedia_edits_2015-09-12.jsonl.gz"),
+            FieldMapping::new("time").with_key("channel").with_value(value),
+            TimeFormat::Auto,
+            0,
+        )
+    };
+    for value in ["added", "deleted"] {
+        let expected =
+            golden(&data, "wiki_channel_tumble_1h.jsonl.gz", &["key", "window_start", "edits", value]);
+        // Golden times are in milliseconds, and sums of whole numbers.
+        let expected: Vec<String> = expected.iter().map(|row| widened(row, 1)).collect();
+        let mut expected: Vec<String> = expected.iter().map(|row| format!("{row}.0")).collect();
+        expected.sort_unstable();
+        check_rows("hourly-counts", &edits(value), &[2, 0, 3, 4], &expected);
+    }
+}
+
+/// A row with one field turned from milliseconds into microseconds.
+fn widened(row: &str, column: usize) -> String {
+    let mut fields: Vec<String> = row.split(',').map(str::to_string).collect();
+    fields[column].push_str("000");
+    fields.join(",")
+}
+
+#[test]
+fn sliding_windows_of_taxis_give_the_golden_rows() {
+    let Some(data) = data() else { return };
+    let trips = input(
+        data.join("taxi/green_taxi_2023-01.csv.gz"),
+        FieldMapping::new("pickup_ms").with_key("pu_zone").with_value("fare"),
+        TimeFormat::Millis,
+        25 * HOUR_US,
+    );
+    let expected = golden(&data, "taxi_zone_hop_1h_15m_top1.jsonl.gz", &["window_start", "window_end", "n"]);
+    let mut expected: Vec<String> = expected.iter().map(|row| widened(&widened(row, 0), 1)).collect();
+    expected.sort_unstable();
+    check_rows("busiest-hour", &trips, &[0, 1, 3], &expected);
+    let expected = golden(&data, "taxi_zone_tumble_1h.jsonl.gz", &["key", "window_start", "trips"]);
+    let mut expected: Vec<String> = expected.iter().map(|row| widened(row, 1)).collect();
+    expected.sort_unstable();
+    check_rows("hourly-counts", &trips, &[2, 0, 3], &expected);
 }

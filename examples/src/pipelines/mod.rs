@@ -1,7 +1,9 @@
 //! The pipelines that the program serves.
 
+pub mod busiest_hour;
 pub mod daily_counts;
 pub mod first_seen;
+pub mod hourly_counts;
 pub mod last_value;
 pub mod recent_median;
 pub mod running_top;
@@ -11,7 +13,7 @@ pub mod z_score;
 use tidegate::pipeline::Pipeline;
 
 /// All of them.
-pub const PIPELINES: [Pipeline; 7] = [
+pub const PIPELINES: [Pipeline; 9] = [
     running_totals::PIPELINE,
     running_top::PIPELINE,
     z_score::PIPELINE,
@@ -19,4 +21,6 @@ pub const PIPELINES: [Pipeline; 7] = [
     first_seen::PIPELINE,
     daily_counts::PIPELINE,
     recent_median::PIPELINE,
+    hourly_counts::PIPELINE,
+    busiest_hour::PIPELINE,
 ];
