@@ -36,7 +36,7 @@ format:
 doc: setup
 	$(CARGO) doc $(PROFILE) --workspace --no-deps
 
-## The table in the README: disk, cache and memory, about ten minutes.
+## The tables in the README: disk, cache and memory, about 20 minutes.
 bench: build
 	scripts/bench.sh $(TIDEGATE)
 

@@ -73,6 +73,8 @@ engine "running count in memory, 2,000,000 keys" "--n 10000000 --k 2000000" \
 engine "running count from disk, 100,000 keys of 1,000 B, 32 MiB, direct reads" \
     "--n 200000 --k 100000 --vsize 1000 --memory 32MiB --direct-io" \
     "--strategy per-record" "--strategy multiget" "--strategy threads" "--read-ahead off" "" "--no-io-uring" "--zipf"
+engine "counts in windows of a second, 200,000 keys" "--workload w2 --n 5000000 --k 200000 --epms 500" \
+    "" "--workers 2" "--strategy per-record"
 echo
 echo "== what the disk gives, 4 KiB blocks, direct reads"
 "$tidegate" bench reads --depths 1,32 --dir "$work"

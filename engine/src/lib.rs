@@ -9,7 +9,8 @@
 //! | [`job`], [`stream`] | how a job is written: sources, operators, sinks |
 //! | [`source`], [`ingest`] | reading traces; partitions with watermarks as a stream |
 //! | [`sink`] | where results go |
-//! | `driver` | a keyed operator of pure logic as an operator of Timely |
+//! | `driver`, `container` | a keyed operator of pure logic as an operator of Timely, and how its events travel |
+//! | `memory` | what the memory for state is divided into |
 //! | [`moment`] | the timestamp of every dataflow |
 //! | [`run`], [`config`], [`error`] | running a job, with what, and why it ended early |
 //! | [`metrics`] | what a job did and what it cost |

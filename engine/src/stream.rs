@@ -12,7 +12,7 @@ use tidegate_operators::event::Event;
 use tidegate_operators::fold::Fold;
 use tidegate_operators::logic::Logic;
 use tidegate_operators::process::{Process, ProcessLogic};
-use tidegate_operators::window::{Aggregate, WindowOperator, WindowRow, Windows};
+use tidegate_operators::window::{Aggregate, SessionOperator, Sessions, WindowOperator, WindowRow, Windows};
 use tidegate_state::backend::StateName;
 use tidegate_state::codec::StateValue;
 use tidegate_state::error::StateError;
@@ -184,6 +184,37 @@ impl<'s, K: Key, V: Data> Stream<'s, (K, V)> {
     {
         let strategy = self.job.config().strategy;
         let logic = WindowOperator::open(&self.job.store(), name, strategy, windows, aggregate);
+        self.keyed(name, logic)
+    }
+
+    /// What `aggregate` makes of the records of each session: one result when the session closes,
+    /// with its first record's time, its end, and the key.
+    ///
+    /// `name` is the operator's; it is unique in the job.
+    pub fn session<A: Aggregate<V>>(
+        self,
+        name: &str,
+        sessions: Sessions,
+        aggregate: A,
+    ) -> Stream<'s, WindowRow<K, A::Output>>
+    where
+        A::Output: Data,
+    {
+        self.session_with_late(name, sessions, aggregate).results
+    }
+
+    /// As [`session`](Self::session), with the records that came too late beside the results.
+    pub fn session_with_late<A: Aggregate<V>>(
+        self,
+        name: &str,
+        sessions: Sessions,
+        aggregate: A,
+    ) -> Keyed<'s, K, V, WindowRow<K, A::Output>>
+    where
+        A::Output: Data,
+    {
+        let strategy = self.job.config().strategy;
+        let logic = SessionOperator::open(&self.job.store(), name, strategy, sessions, aggregate);
         self.keyed(name, logic)
     }
 

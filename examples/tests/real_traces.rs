@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tidegate::config::{JobConfig, StateBackend};
 use tidegate::ingest::trace::{EpochLength, InputOptions, Speed};
+use tidegate::job::Job;
+use tidegate::operators::window::{Count, Sessions};
 use tidegate::run::Runner;
 use tidegate::sink::{Output, OutputOptions};
-use tidegate::source::{FieldMapping, TimeFormat, TraceOptions};
+use tidegate::source::{FieldMapping, KeyValue, TimeFormat, TraceOptions};
 use tidegate::state::strategy::ReadStrategy;
 use tidegate_examples::PIPELINES;
 
@@ -134,6 +136,10 @@ fn golden(data: &Path, file: &str, fields: &[&str]) -> Vec<String> {
 /// that are asked for.
 fn check_rows(pipeline: &str, input: &InputOptions, columns: &[usize], expected: &[String]) {
     let build = PIPELINES.iter().find(|known| known.name == pipeline).unwrap().build;
+    check_job(pipeline, build, input, columns, expected);
+}
+
+fn check_job(name: &str, build: fn(&Job<'_>), input: &InputOptions, columns: &[usize], expected: &[String]) {
     for strategy in ReadStrategy::ALL {
         for workers in [1, 2] {
             let backend = if workers == 1 { StateBackend::RocksDb } else { StateBackend::Memory };
@@ -149,7 +155,7 @@ fn check_rows(pipeline: &str, input: &InputOptions, columns: &[usize], expected:
             let mut rows: Vec<String> =
                 std::mem::take(&mut *rows.lock().unwrap()).into_iter().map(chosen).collect();
             rows.sort_unstable();
-            assert!(rows == expected, "{pipeline} under {strategy} on {workers} workers");
+            assert!(rows == expected, "{name} under {strategy} on {workers} workers");
         }
     }
 }
@@ -200,4 +206,29 @@ fn sliding_windows_of_taxis_give_the_golden_rows() {
     let mut expected: Vec<String> = expected.iter().map(|row| widened(row, 1)).collect();
     expected.sort_unstable();
     check_rows("hourly-counts", &trips, &[2, 0, 3], &expected);
+}
+
+/// Sessions of a minute.
+fn sightings(job: &Job<'_>) {
+    let sessions = Sessions::with_gap(60_000_000).unwrap();
+    job.trace::<KeyValue<()>>()
+        .map(|record| (record.key, ()))
+        .session("sightings", sessions, Count)
+        .sink("sightings", &["first", "end", "key", "count"]);
+}
+
+#[test]
+fn sessions_of_aircraft_give_the_golden_rows() {
+    let Some(data) = data() else { return };
+    let positions = input(
+        data.join("adsb/adsb_toulouse_2021-10-07.csv.gz"),
+        FieldMapping::new("timestamp_ms").with_key("icao24").with_value("icao24"),
+        TimeFormat::Millis,
+        0,
+    );
+    let fields = ["session_start", "session_end", "key", "events"];
+    let expected = golden(&data, "adsb_aircraft_session_60s.jsonl.gz", &fields);
+    let mut expected: Vec<String> = expected.iter().map(|row| widened(&widened(row, 0), 1)).collect();
+    expected.sort_unstable();
+    check_job("sightings", sightings, &positions, &[0, 1, 2, 3], &expected);
 }

@@ -2,7 +2,7 @@
 
 use crate::event::{Event, Time};
 use crate::frontier::Frontier;
-use crate::logic::{Context, Logic};
+use crate::logic::{Context, Fired, Logic};
 use crate::policy::{BatchPolicy, Chunker, split_by_events};
 use crate::stash::Stash;
 use std::rc::Rc;
@@ -237,16 +237,30 @@ impl<L: Logic> Keyed<L> {
         Ok(Progress::Done)
     }
 
+    /// Writes every change that is not written yet.
+    ///
+    /// # Errors
+    /// [`StateError`] where a row cannot be written.
+    pub fn flush(&mut self) -> Result<(), StateError> {
+        self.store.commit(&mut self.changes)?;
+        self.logic.for_each_table(&mut |table| table.flush(&self.store))
+    }
+
     /// Does what is due without an event.
     fn fire(&mut self, emit: &mut impl FnMut(&mut Vec<Event<L::Output>>)) -> Result<(), StateError> {
         loop {
             let mut context = Context { store: &self.store, outputs: &mut self.outputs };
-            let more = self.logic.fire(self.frontier, &mut context)?;
+            let fired = self.logic.fire(self.frontier, &mut context)?;
             if !self.outputs.is_empty() {
                 emit(&mut self.outputs);
             }
-            if !more {
-                return Ok(());
+            match fired {
+                Fired::Nothing => return Ok(()),
+                Fired::Part => {}
+                Fired::Settle => {
+                    self.collect()?;
+                    self.store.commit(&mut self.changes)?;
+                }
             }
         }
     }

@@ -18,6 +18,17 @@ pub struct Context<'a, O> {
 /// A visitor of a logic's tables.
 pub type TableVisitor<'a> = dyn FnMut(&mut dyn StateTable) -> Result<(), StateError> + 'a;
 
+/// What became of a call for what is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fired {
+    /// Nothing was due.
+    Nothing,
+    /// A part was done. The tables must stay as they are until the next call.
+    Part,
+    /// Something was done, and the changes of the tables may be collected.
+    Settle,
+}
+
 /// A keyed operator's logic, without dataflow, frontiers, or knowledge of the store.
 ///
 /// # Contract
@@ -33,7 +44,7 @@ pub type TableVisitor<'a> = dyn FnMut(&mut dyn StateTable) -> Result<(), StateEr
 /// release; what the early call returns is thrown away. A logic must not be able to tell.
 ///
 /// When everything below a frontier has been applied and committed, the driver calls
-/// [`fire`](Self::fire) until it says that nothing more is due.
+/// [`fire`](Self::fire) until it says that nothing is due, and settles the tables when it is told to.
 pub trait Logic {
     /// What records are grouped by.
     type Key: RowKey;
@@ -62,7 +73,7 @@ pub trait Logic {
     }
 
     /// Does a piece of what is due without an event, now that all events below the frontier have
-    /// been applied; tells whether to call again.
+    /// been applied.
     ///
     /// # Errors
     /// [`StateError`] where state cannot be read or written.
@@ -70,8 +81,8 @@ pub trait Logic {
         &mut self,
         _frontier: Frontier,
         _context: &mut Context<'_, Self::Output>,
-    ) -> Result<bool, StateError> {
-        Ok(false)
+    ) -> Result<Fired, StateError> {
+        Ok(Fired::Nothing)
     }
 
     /// Declares the rows that an event will need.

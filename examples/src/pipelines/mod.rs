@@ -8,12 +8,13 @@ pub mod last_value;
 pub mod recent_median;
 pub mod running_top;
 pub mod running_totals;
+pub mod visits;
 pub mod z_score;
 
 use tidegate::pipeline::Pipeline;
 
 /// All of them.
-pub const PIPELINES: [Pipeline; 9] = [
+pub const PIPELINES: [Pipeline; 10] = [
     running_totals::PIPELINE,
     running_top::PIPELINE,
     z_score::PIPELINE,
@@ -23,4 +24,5 @@ pub const PIPELINES: [Pipeline; 9] = [
     recent_median::PIPELINE,
     hourly_counts::PIPELINE,
     busiest_hour::PIPELINE,
+    visits::PIPELINE,
 ];

@@ -5,11 +5,14 @@
 //! | `windows.rs` | which windows a time belongs to, and the slices that they share |
 //! | `aggregate.rs` | what is made of a window's records: create, add, merge, result |
 //! | `operator.rs` | the operator: slices in state, windows that close |
+//! | `session.rs` | sessions: records that follow each other closely |
 
 mod aggregate;
 mod operator;
+mod session;
 mod windows;
 
 pub use aggregate::{Aggregate, Collect, Count, First, Last, Max, Mean, Min, Sum};
 pub use operator::{WindowOperator, WindowRow};
+pub use session::{SessionOperator, Sessions, SessionsError};
 pub use windows::{Windows, WindowsError};

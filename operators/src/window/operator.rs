@@ -4,7 +4,7 @@ use super::aggregate::Aggregate;
 use super::windows::Windows;
 use crate::event::{Event, Rank, Time};
 use crate::frontier::Frontier;
-use crate::logic::{Context, Logic, TableVisitor};
+use crate::logic::{Context, Fired, Logic, TableVisitor};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, hash_map};
 use tidegate_state::backend::StateName;
@@ -44,9 +44,9 @@ pub struct WindowOperator<K: RowKey, V, A: Aggregate<V>> {
 /// A record's value that waits for its window to close.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LateValue<V> {
-    time: Time,
-    rank: Rank,
-    value: V,
+    pub(super) time: Time,
+    pub(super) rank: Rank,
+    pub(super) value: V,
 }
 
 /// Late values of one window.
@@ -274,17 +274,17 @@ where
         &mut self,
         frontier: Frontier,
         context: &mut Context<'_, Self::Output>,
-    ) -> Result<bool, StateError> {
+    ) -> Result<Fired, StateError> {
         if self.closing.is_none() {
-            let Some(start) = self.next_start() else { return Ok(false) };
+            let Some(start) = self.next_start() else { return Ok(Fired::Nothing) };
             let last = self.windows.end(start).saturating_add(self.windows.allowed_lateness()) - 1;
             if !frontier.is_past(last) {
-                return Ok(false);
+                return Ok(Fired::Nothing);
             }
             self.begin(start, context.store)?;
         }
         // It was there, or has just been begun.
-        let Some(mut closing) = self.closing.take() else { return Ok(false) };
+        let Some(mut closing) = self.closing.take() else { return Ok(Fired::Nothing) };
         let mut emitter = Emitter {
             windows: self.windows,
             aggregate: &self.aggregate,
@@ -307,11 +307,11 @@ where
         };
         if more {
             self.closing = Some(closing);
-            return Ok(true);
+            return Ok(Fired::Part);
         }
         emitter.emit_late_alone();
         self.close(closing.start, context.store)?;
-        Ok(true)
+        Ok(Fired::Settle)
     }
 
     fn for_each_table(&mut self, visit: &mut TableVisitor<'_>) -> Result<(), StateError> {

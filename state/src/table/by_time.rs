@@ -91,6 +91,20 @@ impl<K: RowKey, V: StateValue> TimeTable<K, V> {
         self.table.get_mut(slot)
     }
 
+    /// Sets a value without knowing what the row is.
+    ///
+    /// # Contract
+    /// Rows that are put are never declared.
+    ///
+    pub fn put(&mut self, row: &(i64, K), value: V) {
+        let (slot, _) = self.table.cells.find_or_insert(row);
+        let cell = self.table.cells.get_mut(slot);
+        if !cell.status.is_at_hand() {
+            cell.status = Status::Clean;
+        }
+        *self.get_mut(Slot(slot)) = Some(value);
+    }
+
     fn note_change(&mut self, time: i64, slot: u32) {
         let written = self.table.rows_written;
         let rows = self.times.entry(time).or_insert_with(|| RowsOfTime {
@@ -132,7 +146,8 @@ impl<K: RowKey, V: StateValue> TimeTable<K, V> {
         TimeScan { time, stored_from, next_slot: 0 }
     }
 
-    /// Shows at most `most` more rows, in no order; tells whether there may be others left.
+    /// Shows at most `most` more rows, in no order; tells whether there may be others left. A row
+    /// that was [`put`](Self::put) may be shown twice.
     ///
     /// # Errors
     /// [`StateError`] where the store cannot be read, or a row in it cannot be decoded.
@@ -160,7 +175,8 @@ impl<K: RowKey, V: StateValue> TimeTable<K, V> {
             }
             let Some(cell) = self.table.cells.at(rows.slots[scan.next_slot]) else { break };
             scan.next_slot += 1;
-            // What the store has too was shown with the store's rows.
+            // What the store has too was shown with the store's rows. (Unless it was put without
+            // being read: then it is shown twice, as what it is now.)
             if cell.status.is_at_hand()
                 && cell.row.0 == scan.time
                 && !cell.stored

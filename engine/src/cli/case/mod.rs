@@ -2,6 +2,7 @@
 
 mod script;
 mod source;
+mod windowed;
 
 use super::CommandError;
 use crate::config::{JobConfig, StateBackend};
@@ -11,12 +12,10 @@ use crate::run::Runner;
 use crate::sink::{Output, OutputOptions, Row};
 use crate::stream::Stream;
 use script::{Expected, Script, Step};
-use source::Pair;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidegate_operators::aggregate;
-use tidegate_operators::window::{Collect, Count, Max, Mean, Min, Sum, Windows};
 use tidegate_state::strategy::ReadStrategy;
 
 /// Options of `tidegate case`.
@@ -159,6 +158,7 @@ fn supported(script: &Script) -> Result<(), String> {
     let known: &[&str] = match script.setting("op") {
         Some("running") => &["op", "agg", "ordered"],
         Some("window") => &["op", "agg", "ordered", "size", "slide", "offset", "lateness"],
+        Some("session") => &["op", "agg", "ordered", "gap", "lateness"],
         Some(other) => return Err(format!("op={other}")),
         None => return Err("a script without op=".to_string()),
     };
@@ -195,9 +195,11 @@ fn run_way(script: &Script, way: Way) -> Result<Expected, JobError> {
         // Workers append to one list, each at its own pace; by time they are in order again.
         rows.sort_by_key(|row| row.time);
     }
-    let is_window = script.setting("op") == Some("window");
-    let header = if is_window { WINDOW_COLUMNS.join(",") } else { "time,key,value".to_string() };
-    let line = |row: Row| if is_window { row.text } else { format!("{},{}", row.time, row.text) };
+    let shown_with_time = |row: Row| format!("{},{}", row.time, row.text);
+    let (header, line): (String, fn(Row) -> String) = match windowed::columns(script) {
+        Some(columns) => (columns.join(","), |row| row.text),
+        None => ("time,key,value".to_string(), shown_with_time),
+    };
     Ok(Expected {
         header,
         rows: rows.into_iter().map(line).collect(),
@@ -207,12 +209,8 @@ fn run_way(script: &Script, way: Way) -> Result<Expected, JobError> {
 
 fn build(job: &Job<'_>, script: &Script, one_by_one: bool) {
     let source = source::script_source(job, script, one_by_one);
-    if script.setting("op") == Some("window") {
-        match windows(script) {
-            Ok(windows) => build_windows(source, script, windows),
-            Err(reason) => job.refuse(reason),
-        }
-        return;
+    if let Some(columns) = windowed::columns(script) {
+        return windowed::build(job, source, script, &columns);
     }
     match script.setting("agg").unwrap_or("count") {
         "count" => source.count("running").sink("rows", &["key", "value"]),
@@ -222,40 +220,6 @@ fn build(job: &Job<'_>, script: &Script, one_by_one: bool) {
         "min" => numbers(source, |value| value).min("running").sink("rows", &["key", "value"]),
         "max" => numbers(source, |value| value).max("running").sink("rows", &["key", "value"]),
         other => job.refuse(format!("agg={other} is not supported")),
-    }
-}
-
-/// Columns of a window's row.
-const WINDOW_COLUMNS: [&str; 4] = ["window_start", "window_end", "key", "value"];
-
-/// The windows that a script asks for.
-fn windows(script: &Script) -> Result<Windows, String> {
-    let number = |name: &str| match script.setting(name) {
-        None => Ok(None),
-        Some(text) => text.parse::<i64>().map(Some).map_err(|error| format!("{name}={text}: {error}")),
-    };
-    let size = number("size")?.ok_or("op=window needs size=")?;
-    let slide = number("slide")?.unwrap_or(size);
-    let (offset, lateness) = (number("offset")?.unwrap_or(0), number("lateness")?.unwrap_or(0));
-    Windows::sliding(size, slide)
-        .and_then(|windows| windows.with_offset(offset).with_allowed_lateness(lateness))
-        .map_err(|error| error.to_string())
-}
-
-fn build_windows(source: Stream<'_, Pair>, script: &Script, windows: Windows) {
-    match script.setting("agg").unwrap_or("count") {
-        "sum" => numbers(source, |value| value).window("window", windows, Sum).sink("rows", &WINDOW_COLUMNS),
-        "min" => numbers(source, |value| value).window("window", windows, Min).sink("rows", &WINDOW_COLUMNS),
-        "max" => numbers(source, |value| value).window("window", windows, Max).sink("rows", &WINDOW_COLUMNS),
-        "mean" => {
-            let numbers = numbers(source, |value| value as f64);
-            numbers.window("window", windows, Mean).sink("rows", &WINDOW_COLUMNS)
-        }
-        "append" => source
-            .window("window", windows, Collect)
-            .map(|(start, end, key, values)| (start, end, key, values.concat()))
-            .sink("rows", &WINDOW_COLUMNS),
-        _ => source.window("window", windows, Count).sink("rows", &WINDOW_COLUMNS),
     }
 }
 
