@@ -71,7 +71,7 @@ engine "running count in memory, 400,000 keys" "--n 10000000 --k 400000" \
 engine "running count in memory, 2,000,000 keys" "--n 10000000 --k 2000000" \
     "--peer hashmap" "" "--workers 2" "--peer hashmap --workers 2"
 engine "running count from disk, 100,000 keys of 1,000 B, 32 MiB, direct reads" \
-    "--n 200000 --k 100000 --vsize 1000 --memory 32MiB --direct-io" \
+    "--n 200000 --k 100000 --vsize 1000 --memory 80MiB --direct-io" \
     "--strategy per-record" "--strategy multiget" "--strategy threads" "--read-ahead off" "" "--no-io-uring" "--zipf"
 engine "counts in windows of a second, 200,000 keys" "--workload w2 --n 5000000 --k 200000 --epms 500" \
     "" "--workers 2" "--strategy per-record"

@@ -56,10 +56,12 @@ pub struct JobConfig {
     pub groups: KeyGroups,
     /// Where keyed state lies.
     pub backend: StateBackend,
-    /// Memory for the state of all workers together, in bytes.
+    /// Memory that the process is to take with the state of all workers, in bytes. About two thirds
+    /// of it go to decoded values and the store; the rest is kept for the program itself, what waits
+    /// and is on its way, and what the allocator cannot use.
     pub memory_bytes: usize,
-    /// Memory out of that for decoded values, in bytes; none for half of it, 0 to keep no values
-    /// beyond a release.
+    /// Memory out of that for decoded values, in bytes; none for half of what is given away, 0 to
+    /// keep no values beyond a release.
     pub cache_bytes: Option<usize>,
     /// Threads that read state beside the workers, all workers together; 0 for none.
     pub reader_threads: usize,
@@ -79,7 +81,7 @@ pub struct JobConfig {
 }
 
 impl Default for JobConfig {
-    /// One worker, `auto`, RocksDB in a temporary directory, 256 MiB, four reader threads.
+    /// One worker, `auto`, RocksDB in a temporary directory, 256 MiB, twelve reader threads.
     fn default() -> Self {
         JobConfig {
             name: "job".to_string(),

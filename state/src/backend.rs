@@ -223,6 +223,12 @@ pub trait Backend {
     /// answer may be some milliseconds old, but does not stay what it was when commits cease.
     fn write_pressure(&self) -> WritePressure;
 
+    /// Bytes of memory that stay taken for finding rows in files (indexes and filters), and grow
+    /// with the rows.
+    fn index_bytes(&self) -> usize {
+        0
+    }
+
     /// Writes what is in memory to files, where there are files.
     ///
     /// # Errors

@@ -12,12 +12,13 @@ use crate::io_uring;
 use cleared::EmptyRanges;
 use rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor,
-    CompactOptions, DBCompressionType, DBWithThreadMode, FlushOptions, MultiThreaded, Options, ReadOptions,
-    WriteBatch, WriteBufferManager, WriteOptions,
+    CompactOptions, DBCompactionStyle, DBCompressionType, DBWithThreadMode, FlushOptions, MultiThreaded,
+    Options, ReadOptions, WriteBatch, WriteBufferManager, WriteOptions,
 };
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 mod appending;
 mod cleared;
@@ -52,6 +53,8 @@ const WRITE_BUFFER_SHARE: usize = 2;
 /// A write buffer below this makes files so small that reads visit many of them.
 const LEAST_WRITE_BUFFER_BYTES: usize = 1 << 20;
 const MOST_WRITE_BUFFER_BYTES: usize = 64 << 20;
+const LEAST_FILE_BYTES: usize = 8 << 20;
+const MOST_FILE_BYTES: usize = 64 << 20;
 /// A compaction holds two buffers of this size for each file it reads. RocksDB's default of 2 MiB
 /// took 18 MB more and was no faster.
 const COMPACTION_READAHEAD_BYTES: usize = 256 << 10;
@@ -59,6 +62,11 @@ const COMPACTION_READAHEAD_BYTES: usize = 256 << 10;
 /// beyond what the block cache may hold. RocksDB reads 32 keys at a time anyway, so a larger
 /// batch goes to it in pieces: 16 MB less memory for 4,096 keys.
 const MOST_PINNED_KEYS: usize = 64;
+/// What a compaction had written when its state was cleared is found only by a look through the
+/// directory, which RocksDB takes every six hours if nothing is said.
+const LOOK_FOR_FILES_EVERY: Duration = Duration::from_secs(5);
+/// Memory of the readers of all files: their indexes and filters.
+const INDEX_PROPERTY: &str = "rocksdb.estimate-table-readers-mem";
 /// Ten bits a key: one read in a hundred for a row that is not there.
 const BLOOM_BITS_PER_KEY: f64 = 10.0;
 
@@ -257,6 +265,16 @@ impl Backend for RocksBackend {
         self.recent_pressure()
     }
 
+    fn index_bytes(&self) -> usize {
+        (0..self.names.len())
+            .map(|state| self.column(StateId(state as u32)))
+            .filter_map(|column| {
+                // A property that cannot be read is no reason to fail: values keep their room.
+                self.database.property_int_value_cf(&column, INDEX_PROPERTY).ok().flatten()
+            })
+            .sum::<u64>() as usize
+    }
+
     fn flush(&mut self) -> Result<(), BackendError> {
         let mut options = FlushOptions::default();
         options.set_wait(true);
@@ -345,6 +363,7 @@ fn database_options(options: &RocksOptions, column_options: &Options) -> Options
     database.set_use_direct_io_for_flush_and_compaction(options.direct_io);
     database.set_max_background_jobs(2);
     database.set_compaction_readahead_size(COMPACTION_READAHEAD_BYTES);
+    database.set_delete_obsolete_files_period_micros(LOOK_FOR_FILES_EVERY.as_micros() as u64);
     // The log of RocksDB itself: small, and only what matters.
     database.set_log_level(rocksdb::LogLevel::Warn);
     database.set_max_log_file_size(1 << 20);
@@ -359,6 +378,18 @@ fn write_buffer_bytes(options: &RocksOptions) -> usize {
     (options.memory_bytes / WRITE_BUFFER_SHARE / 2).clamp(LEAST_WRITE_BUFFER_BYTES, MOST_WRITE_BUFFER_BYTES)
 }
 
+/// The size at which compactions begin a new file. While a file is made, a hash of each of its rows
+/// waits for the filter: with small rows that was 16 MB for a file of 64 MiB.
+fn file_bytes(options: &RocksOptions) -> u64 {
+    (options.memory_bytes / 4).clamp(LEAST_FILE_BYTES, MOST_FILE_BYTES) as u64
+}
+
+/// Options of each state.
+///
+/// Compaction is universal: random overwrites of rows in a state many times the memory went 1.75
+/// times as fast as with levels (1.35 times with a base level of 32 MiB), as a write is merged some
+/// five times on its way down instead of once for each tenth of the state. Reads cost the same, as
+/// filters spare them most files; the state takes up to three times its size on the disk.
 fn column_options(options: &RocksOptions) -> Result<Options, rocksdb::Error> {
     let cache = Cache::new_lru_cache(options.memory_bytes);
     let mut blocks = BlockBasedOptions::default();
@@ -377,7 +408,8 @@ fn column_options(options: &RocksOptions) -> Result<Options, rocksdb::Error> {
         false,
         cache,
     ));
-    column.set_level_compaction_dynamic_level_bytes(true);
+    column.set_compaction_style(DBCompactionStyle::Universal);
+    column.set_target_file_size_base(file_bytes(options));
     pressure::set_triggers(&mut column);
     clearing::compact_where_marks_pile_up(&mut column);
     appending::merge_by_appending(&mut column);

@@ -9,7 +9,7 @@ use crate::planner::{PlanReport, ReadPlanner};
 use crate::readers::{ReaderOptions, ReaderPool};
 use crate::statistics::AccessStatistics;
 use crate::table::CacheBudget;
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,8 +35,13 @@ pub struct Store {
     poison: RefCell<Option<String>>,
     groups: KeyGroups,
     cache: Rc<CacheBudget>,
+    /// When the budget was last told how much the backend's indexes take.
+    indexes_asked: Cell<Instant>,
     location: String,
 }
+
+/// How often the budget is told how much the backend's indexes take. They grow when files are made.
+const ASK_INDEXES_EVERY: Duration = Duration::from_secs(1);
 
 impl Store {
     /// A store around a backend.
@@ -50,6 +55,7 @@ impl Store {
             poison: RefCell::new(None),
             groups,
             cache: Rc::default(),
+            indexes_asked: Cell::new(Instant::now()),
             location,
         }
     }
@@ -312,6 +318,10 @@ impl Store {
         }
         self.count_commit(batch, started.elapsed());
         batch.clear();
+        if started.duration_since(self.indexes_asked.get()) >= ASK_INDEXES_EVERY {
+            self.indexes_asked.set(started);
+            self.cache.lend(self.backend.borrow().index_bytes());
+        }
         Ok(())
     }
 

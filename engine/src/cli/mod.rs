@@ -1,6 +1,7 @@
 //! The command line, as a library: a crate with pipelines gets `list`, `replay`, `compare` and
 //! `case` by calling [`main`] with them.
 
+mod allocator;
 mod arguments;
 mod bench;
 mod case;
@@ -60,6 +61,7 @@ enum Command {
 
 /// The whole program: parses the arguments of the process and does what they say.
 pub fn main(pipelines: &[Pipeline]) -> ExitCode {
+    allocator::keep_little();
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
     let outcome = match Arguments::parse().command {
         Command::List => {

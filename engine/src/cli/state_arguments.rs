@@ -9,10 +9,10 @@ use tidegate_state::table::ReadAhead;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Keeping state")]
 pub struct StateArguments {
-    /// Memory for the state of all workers together, as in 512MiB.
+    /// Memory for the process with the state of all workers, as in 512MiB.
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
-    /// Memory out of that for decoded values; half of it if not given, 0 to keep none.
+    /// Memory out of that for decoded values; about a third of it if not given, 0 to keep none.
     #[arg(long, value_name = "SIZE")]
     cache: Option<ByteSize>,
     /// Directory for state files; a temporary one if not given.

@@ -11,9 +11,14 @@ pub struct CacheBudget {
     limit_bytes: usize,
     working_bytes: usize,
     limit_rows: Option<usize>,
+    /// Out of the limit, what others need.
+    lent_bytes: Cell<usize>,
     used_bytes: Cell<usize>,
     tables: Cell<usize>,
 }
+
+/// Of its limit, a budget never lends more than all but this share.
+const LEAST_SHARE: usize = 4;
 
 /// Rows of releases that are under way or read ahead, where nothing else is said.
 const WORKING_BYTES: usize = 32 << 20;
@@ -25,6 +30,7 @@ impl Default for CacheBudget {
             limit_bytes: 0,
             working_bytes: WORKING_BYTES,
             limit_rows: None,
+            lent_bytes: Cell::default(),
             used_bytes: Cell::default(),
             tables: Cell::default(),
         }
@@ -46,7 +52,7 @@ impl CacheBudget {
     /// Bytes for the rows of one table that a chunk of a release needs, and as many again for
     /// those that are read ahead.
     pub fn bytes_at_once(&self) -> usize {
-        let all = if self.keeps_values() { self.limit_bytes / 4 * 3 } else { self.working_bytes };
+        let all = if self.keeps_values() { self.limit_bytes() / 4 * 3 } else { self.working_bytes };
         all / 2 / self.tables.get().max(1)
     }
 
@@ -55,9 +61,15 @@ impl CacheBudget {
         CacheBudget { limit_bytes: usize::MAX, limit_rows: Some(limit_rows), ..Self::default() }
     }
 
-    /// The limit in bytes.
+    /// The limit in bytes, less what is lent.
     pub fn limit_bytes(&self) -> usize {
-        self.limit_bytes
+        self.limit_bytes - self.lent_bytes.get()
+    }
+
+    /// Makes room for memory that the store's indexes and filters take: they grow with the rows,
+    /// and all reads go through them, so that values give way, down to a quarter of the limit.
+    pub fn lend(&self, bytes: usize) {
+        self.lent_bytes.set(bytes.min(self.limit_bytes - self.limit_bytes / LEAST_SHARE));
     }
 
     /// Bytes that the tables hold, by their own account.
@@ -85,8 +97,8 @@ impl CacheBudget {
             return rows.saturating_sub(limit);
         }
         let own = rows * row_bytes;
-        let fair_share = self.limit_bytes / self.tables.get().max(1);
-        let over = self.used_bytes.get().saturating_sub(self.limit_bytes);
+        let fair_share = self.limit_bytes() / self.tables.get().max(1);
+        let over = self.used_bytes.get().saturating_sub(self.limit_bytes());
         over.min(own.saturating_sub(fair_share)).div_ceil(row_bytes.max(1))
     }
 }
@@ -108,6 +120,19 @@ mod tests {
         assert_eq!(budget.excess_rows(30, 10), 0);
         budget.account(900, 600);
         assert_eq!(budget.excess_rows(60, 10), 0);
+    }
+
+    #[test]
+    fn what_is_lent_is_given_up_down_to_a_quarter() {
+        let budget = CacheBudget::bytes(1000);
+        budget.add_table();
+        budget.account(0, 1000);
+        budget.lend(300);
+        assert_eq!((budget.limit_bytes(), budget.excess_rows(100, 10)), (700, 30));
+        budget.lend(5000);
+        assert_eq!((budget.limit_bytes(), budget.excess_rows(100, 10)), (250, 75));
+        budget.lend(0);
+        assert_eq!(budget.excess_rows(100, 10), 0);
     }
 
     #[test]

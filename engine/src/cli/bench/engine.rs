@@ -32,7 +32,7 @@ second, `eps_2nd_half` those of the second half of the events.
 
 Examples:
   tidegate bench engine --workload w1 --n 1000000 --k 400000 --workers 1 --memory 1GiB
-  tidegate bench engine --workload w1 --n 200000 --k 100000 --vsize 1000 --memory 32MiB --direct-io
+  tidegate bench engine --workload w1 --n 200000 --k 100000 --vsize 1000 --memory 80MiB --direct-io
   tidegate bench engine --workload w1 --n 1000000 --k 400000 --peer hashmap
   tidegate bench engine --workload w2 --n 200000 --k 20000")]
 pub struct EngineArguments {
