@@ -7,6 +7,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`job`], [`stream`] | how a job is written: sources, operators, sinks |
+//! | [`combine`] | streams that become one, and one that becomes two |
 //! | [`source`], [`ingest`] | reading traces; partitions with watermarks as a stream |
 //! | [`sink`] | where results go |
 //! | `driver`, `container` | a keyed operator of pure logic as an operator of Timely, and how its events travel |
@@ -22,6 +23,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod cli;
+pub mod combine;
 pub mod config;
 mod container;
 mod driver;

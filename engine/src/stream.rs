@@ -90,7 +90,7 @@ impl<'s, D: Data> Stream<'s, D> {
     }
 
     /// An operator without state: `logic` appends what an event becomes.
-    fn stateless<E: Data>(
+    pub(crate) fn stateless<E: Data>(
         self,
         name: &str,
         mut logic: impl FnMut(Event<D>, &mut Vec<Event<E>>) + 'static,

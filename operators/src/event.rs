@@ -105,15 +105,26 @@ impl Rank {
         }
     }
 
-    /// Moves the event to a later branch. Where streams that go back to the same records are
-    /// united, the branch keeps their events apart.
-    pub fn add_branch(&mut self, by: u16) {
+    /// Tells apart the events that go back to one record and meet in one stream: `index` is the way
+    /// that this one took, out of so many `ways`. What was apart before stays apart.
+    pub fn branch_off(&mut self, ways: u16, index: u16) {
         let branch = match &mut self.0 {
             Kind::Record { branch, .. } => branch,
             Kind::Late(late) => &mut late.branch,
             Kind::Key(place) => &mut place.branch,
         };
-        *branch = branch.saturating_add(by);
+        *branch = branch.saturating_mul(ways).saturating_add(index);
+    }
+
+    /// The record has another time now, and is late no longer if that is not before the watermark
+    /// that it missed.
+    pub fn forgive(&mut self, time: Time) {
+        if let Kind::Late(late) = &self.0
+            && time >= late.watermark
+        {
+            let LateRecord { branch, partition, position, .. } = **late;
+            self.0 = Kind::Record { branch, partition, position };
+        }
     }
 
     /// Partition, position, branch; all maximal for a place by key.
@@ -158,9 +169,32 @@ mod tests {
     }
 
     #[test]
+    fn every_way_through_nested_unions_is_a_branch_of_its_own() {
+        let mut branches = Vec::new();
+        for (first, second, third) in
+            (0..3).flat_map(|a| (0..2).flat_map(move |b| (0..4).map(move |c| (a, b, c))))
+        {
+            let mut rank = Rank::late_record(1, 2, 3);
+            rank.branch_off(3, first);
+            rank.branch_off(2, second);
+            rank.branch_off(4, third);
+            branches.push(rank);
+        }
+        assert!(branches.is_sorted_by(|a, b| a < b), "ordered as the streams are named, and all apart");
+    }
+
+    #[test]
+    fn a_record_is_forgiven_at_its_watermark() {
+        let (mut before, mut at) = (Rank::late_record(1, 2, 10), Rank::late_record(1, 2, 10));
+        before.forgive(9);
+        at.forgive(10);
+        assert_eq!((before.missed_watermark(), at), (Some(10), Rank::record(1, 2)));
+    }
+
+    #[test]
     fn ranks_are_ordered_by_partition_position_branch_then_keys() {
         let mut branched = Rank::record(0, 5);
-        branched.add_branch(1);
+        branched.branch_off(2, 1);
         let ascending = [
             Rank::record(0, 4),
             Rank::record(0, 5),
