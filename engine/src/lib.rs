@@ -6,7 +6,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`job`], [`stream`] | how a job is written: sources, operators, sinks |
+//! | [`job`], [`stream`], `updates` | how a job is written: sources, operators, sinks |
 //! | [`combine`] | streams that become one, and one that becomes two |
 //! | [`source`], [`ingest`] | reading traces; partitions with watermarks as a stream |
 //! | [`sink`] | where results go |
@@ -39,6 +39,7 @@ pub mod run;
 pub mod sink;
 pub mod source;
 pub mod stream;
+mod updates;
 
 pub use tidegate_operators as operators;
 pub use tidegate_state as state;

@@ -290,9 +290,25 @@ impl<'s, K: Key, V: Data> Stream<'s, (K, V)> {
         L: Logic<Key = K, Input = V, Output = O> + 'static,
         O: Data,
     {
+        self.keyed_apart(name, logic).keep_late_rows(name)
+    }
+
+    /// A keyed operator whose late records are not kept as rows yet.
+    pub(crate) fn keyed_apart<L, O>(self, name: &str, logic: Result<L, StateError>) -> Keyed<'s, K, V, O>
+    where
+        L: Logic<Key = K, Input = V, Output = O> + 'static,
+        O: Data,
+    {
         let KeyedOutputs { results, late } = keyed_operator(&self.job, name, self.events, logic);
         let late = Stream::new(&self.job, late.probe_with(&self.job.shared.worked_off));
-        late.clone().keep_late_rows(name);
         Keyed { results: Stream::new(&self.job, results), late }
+    }
+}
+
+impl<K: Key, V: Data, O: Data> Keyed<'_, K, V, O> {
+    /// Keeps the late records for the output that the command line has for them.
+    pub(crate) fn keep_late_rows(self, name: &str) -> Self {
+        self.late.clone().keep_late_rows(name);
+        self
     }
 }

@@ -128,7 +128,7 @@ impl<L: Logic> Keyed<L> {
     #[inline]
     fn accept_if_in_time(&mut self, event: KeyedEvent<L>) -> Result<KeyedEvent<L>, KeyedEvent<L>> {
         if let Some(watermark) = event.rank.missed_watermark()
-            && self.logic.is_too_late(event.time, watermark)
+            && self.logic.is_too_late(&event, watermark)
         {
             self.statistics.events_late += 1;
             return Err(event);

@@ -57,7 +57,7 @@ pub trait Logic {
 
     /// Whether an event that was late for its partition's watermark is too late here as well.
     /// Operators without windows take no late event.
-    fn is_too_late(&self, _time: Time, _watermark: Time) -> bool {
+    fn is_too_late(&self, _event: &Event<(Self::Key, Self::Input)>, _watermark: Time) -> bool {
         true
     }
 

@@ -216,8 +216,8 @@ where
     type Output = WindowRow<K, A::Output>;
     type Reads = WindowReads;
 
-    fn is_too_late(&self, time: Time, watermark: Time) -> bool {
-        self.windows.last_start(time).is_some_and(|start| self.is_closed(start, watermark))
+    fn is_too_late(&self, event: &Event<(K, V)>, watermark: Time) -> bool {
+        self.windows.last_start(event.time).is_some_and(|start| self.is_closed(start, watermark))
     }
 
     fn allowed_lateness(&self) -> Time {

@@ -267,8 +267,8 @@ where
     type Output = WindowRow<K, A::Output>;
     type Reads = Slot;
 
-    fn is_too_late(&self, time: Time, watermark: Time) -> bool {
-        self.sessions.is_closed(time, watermark)
+    fn is_too_late(&self, event: &Event<(K, V)>, watermark: Time) -> bool {
+        self.sessions.is_closed(event.time, watermark)
     }
 
     fn allowed_lateness(&self) -> Time {

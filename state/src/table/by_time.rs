@@ -12,7 +12,7 @@ use crate::row::{ByTime, Layout, RowKey, after_prefix};
 use crate::store::Store;
 use crate::strategy::ReadStrategy;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeBounds};
 
 /// A table of rows (time, key).
 ///
@@ -125,7 +125,7 @@ impl<K: RowKey, V: StateValue> TimeTable<K, V> {
     }
 
     /// The times in a range that have rows, in order.
-    pub fn times(&self, range: std::ops::Range<i64>) -> impl Iterator<Item = i64> {
+    pub fn times(&self, range: impl RangeBounds<i64>) -> impl Iterator<Item = i64> {
         self.times.range(range).map(|(&time, _)| time)
     }
 
