@@ -86,6 +86,8 @@ pub struct Keyed<L: Logic> {
     release: Option<Release>,
     /// Everything below it has been released.
     frontier: Frontier,
+    /// How far the release under way goes.
+    piece: Frontier,
     reads: Vec<L::Reads>,
     outputs: Vec<Event<L::Output>>,
     changes: ChangeBatch,
@@ -106,6 +108,7 @@ impl<L: Logic> Keyed<L> {
             chunker: Chunker::default(),
             release: None,
             frontier: Frontier::START,
+            piece: Frontier::START,
             reads: Vec::new(),
             outputs: Vec::new(),
             changes: ChangeBatch::new(),
@@ -220,21 +223,29 @@ impl<L: Logic> Keyed<L> {
         mut emit: impl FnMut(&mut Vec<Event<L::Output>>),
     ) -> Result<Progress, StateError> {
         self.statistics.largest_stash = self.statistics.largest_stash.max(self.stash.len() as u64);
-        // What has become due while a release waited is the next release.
-        while self.release.is_some() || self.begin_release(frontier) {
-            if self.strategy == ReadStrategy::PerRecord {
-                self.release_by_record(&mut emit)?;
-            } else if self.release_by_chunk(&mut emit)? == Progress::Waiting {
-                return Ok(Progress::Waiting);
+        loop {
+            if self.release.is_none() {
+                // What has become due while a release waited is the next release.
+                self.piece = self.logic.begin(frontier, &self.store)?;
+                self.begin_release(self.piece);
             }
-            self.release = None;
-            if !self.outputs.is_empty() {
-                emit(&mut self.outputs);
+            if self.release.is_some() {
+                if self.strategy == ReadStrategy::PerRecord {
+                    self.release_by_record(&mut emit)?;
+                } else if self.release_by_chunk(&mut emit)? == Progress::Waiting {
+                    return Ok(Progress::Waiting);
+                }
+                self.release = None;
+                if !self.outputs.is_empty() {
+                    emit(&mut self.outputs);
+                }
+            }
+            self.frontier = self.piece;
+            self.fire(&mut emit)?;
+            if self.frontier == frontier {
+                return Ok(Progress::Done);
             }
         }
-        self.frontier = frontier;
-        self.fire(&mut emit)?;
-        Ok(Progress::Done)
     }
 
     /// Writes every change that is not written yet.
@@ -265,17 +276,17 @@ impl<L: Logic> Keyed<L> {
         }
     }
 
-    /// Takes what is due out of the stash; tells whether there is anything.
-    fn begin_release(&mut self, frontier: Frontier) -> bool {
+    /// Takes what is due out of the stash, if there is anything.
+    fn begin_release(&mut self, frontier: Frontier) {
         self.stash.release(frontier, &mut self.due);
-        let Some(first) = self.due.first() else { return false };
+        let Some(first) = self.due.first() else { return };
         let (earliest, events) = (first.time, self.due.len());
         self.release = Some(Release { earliest, events, chunk: 0, declared: false });
         self.statistics.events_released += events as u64;
         self.statistics.releases += 1;
         self.statistics.largest_release = self.statistics.largest_release.max(events as u64);
         if self.strategy == ReadStrategy::PerRecord {
-            return true;
+            return;
         }
         let policy = self.policy_within_memory();
         if self.store.cache_budget().keeps_values() {
@@ -283,7 +294,6 @@ impl<L: Logic> Keyed<L> {
         } else {
             self.chunker.split_by_keys(policy, self.store.groups(), &mut self.due, &mut self.chunks);
         }
-        true
     }
 
     /// The policy, made stricter where the rows of its chunks would not fit into memory.

@@ -43,7 +43,8 @@ pub enum Fired {
 /// called when an event arrives, long before its release and in any order, and once more for the
 /// release; what the early call returns is thrown away. A logic must not be able to tell.
 ///
-/// When everything below a frontier has been applied and committed, the driver calls
+/// Before each release the driver calls [`begin`](Self::begin), with all changes committed. When
+/// everything below the frontier that this gave has been applied and committed, it calls
 /// [`fire`](Self::fire) until it says that nothing is due, and settles the tables when it is told to.
 pub trait Logic {
     /// What records are grouped by.
@@ -83,6 +84,15 @@ pub trait Logic {
         _context: &mut Context<'_, Self::Output>,
     ) -> Result<Fired, StateError> {
         Ok(Fired::Nothing)
+    }
+
+    /// Takes up what is due before the frontier, where a release is about to go there, and says how far
+    /// it may go in one piece: to the frontier, or less far where more is due than fits into memory.
+    ///
+    /// # Errors
+    /// [`StateError`] where state cannot be read or written.
+    fn begin(&mut self, frontier: Frontier, _store: &Store) -> Result<Frontier, StateError> {
+        Ok(frontier)
     }
 
     /// Declares the rows that an event will need.

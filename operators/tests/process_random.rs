@@ -267,7 +267,7 @@ fn f13_a_key_owns_its_own_entries() {
     let store = Rc::new(Store::new(MemoryBackend::new(), KeyGroups::default()));
     let mut states = States::<String>::new(Rc::clone(&store), "op", ReadStrategy::MultiGet);
     let map = states.map::<i64, i64>("entries").unwrap();
-    let (scope, _) = states.into_parts();
+    let scope = states.into_parts().scope;
     let put = |key: &str, time: i64| {
         scope.set_key(key.to_string());
         map.set(&time, time).unwrap();

@@ -1,4 +1,5 @@
-//! States of the current key: value, list, append and map, for logic that keeps more than one of them.
+//! States of the current key (value, list, append, map) and its timers, for logic that keeps more than
+//! one of them.
 //!
 //! A process function opens its states once, by name, through [`States`], and afterwards speaks
 //! of "the value" and "the entry": of which key is set by its driver, record by record, in a
@@ -10,11 +11,13 @@
 mod append;
 mod list;
 mod map;
+mod timers;
 mod value;
 
 pub use append::AppendState;
 pub use list::ListState;
 pub use map::MapState;
+pub use timers::{DueTimer, TimerQueue, Timers};
 pub use value::ValueState;
 
 use crate::backend::StateName;
@@ -23,7 +26,7 @@ use crate::error::StateError;
 use crate::row::{Layout, RowKey};
 use crate::store::Store;
 use crate::strategy::ReadStrategy;
-use crate::table::{CellValue, StateTable, Table};
+use crate::table::{CellValue, StateTable, Table, TimeTable};
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 
@@ -50,11 +53,27 @@ impl<K> Scope<K> {
 pub type SharedTable = Rc<RefCell<dyn StateTable>>;
 
 /// Opens the states of one operator.
-pub struct States<K> {
+pub struct States<K: RowKey> {
     operator: String,
     strategy: ReadStrategy,
     scope: Rc<Scope<K>>,
     tables: Vec<SharedTable>,
+    timers: Option<SharedTimers<K>>,
+}
+
+/// The timers of an operator, for its driver.
+pub type SharedTimers<K> = Rc<RefCell<TimerQueue<K>>>;
+
+/// What a driver needs of the states of an operator.
+pub struct StateParts<K: RowKey> {
+    /// Says whose turn it is.
+    pub scope: Rc<Scope<K>>,
+    /// Every table that was opened, but for that of the timers.
+    pub tables: Vec<SharedTable>,
+    /// Timers, where there are any.
+    pub timers: Option<SharedTimers<K>>,
+    /// How the states are read.
+    pub strategy: ReadStrategy,
 }
 
 impl<K: RowKey> States<K> {
@@ -65,6 +84,7 @@ impl<K: RowKey> States<K> {
             strategy,
             scope: Rc::new(Scope { store, key: RefCell::new(None) }),
             tables: Vec::new(),
+            timers: None,
         }
     }
 
@@ -100,9 +120,26 @@ impl<K: RowKey> States<K> {
         Ok(MapState { scope: Rc::clone(&self.scope), table: self.open(name)? })
     }
 
-    /// What the driver needs: the scope, and every table that was opened.
-    pub fn into_parts(self) -> (Rc<Scope<K>>, Vec<SharedTable>) {
-        (self.scope, self.tables)
+    /// Timers of each key. An operator has one set of them, in its state `timers`; who asks again gets
+    /// the same.
+    ///
+    /// # Errors
+    /// [`StateError`] where a state of the operator is called `timers`, or the store fails.
+    pub fn timers(&mut self) -> Result<Timers<K>, StateError> {
+        let queue = match &self.timers {
+            Some(queue) => Rc::clone(queue),
+            None => {
+                let name = StateName::new(&self.operator, "timers")?;
+                let table = TimeTable::open(&self.scope.store, &name, self.strategy)?;
+                Rc::clone(self.timers.insert(Rc::new(RefCell::new(TimerQueue::new(table)))))
+            }
+        };
+        Ok(Timers { scope: Rc::clone(&self.scope), queue })
+    }
+
+    /// What the driver needs.
+    pub fn into_parts(self) -> StateParts<K> {
+        StateParts { scope: self.scope, tables: self.tables, timers: self.timers, strategy: self.strategy }
     }
 
     fn open<L: Layout, V: CellValue>(&mut self, name: &str) -> Result<Rc<RefCell<Table<L, V>>>, StateError> {

@@ -102,7 +102,106 @@ impl<K: RowKey, V: StateValue> TimeTable<K, V> {
         if !cell.status.is_at_hand() {
             cell.status = Status::Clean;
         }
+        if cell.value.is_none() {
+            // Whether the store has it is not known; better shown twice than not at all.
+            cell.stored = false;
+        }
         *self.get_mut(Slot(slot)) = Some(value);
+    }
+
+    /// Takes a row away without knowing whether it is there.
+    ///
+    /// # Contract
+    /// As for [`put`](Self::put).
+    pub fn remove(&mut self, row: &(i64, K)) {
+        if !self.times.contains_key(&row.0) {
+            return;
+        }
+        let (slot, _) = self.table.cells.find_or_insert(row);
+        let cell = self.table.cells.get_mut(slot);
+        if !cell.status.is_at_hand() {
+            cell.status = Status::Clean;
+        }
+        // The store may have it, so that it has to be deleted there.
+        cell.stored = true;
+        *self.get_mut(Slot(slot)) = None;
+    }
+
+    /// Shows and removes the rows of all times before `end` (of all times, if there is none), with one
+    /// scan and one range whatever the number of times. A row that was [`put`](Self::put) may be shown
+    /// twice.
+    ///
+    /// Where the store has more than `most` of them, it stops behind the time at which that many were
+    /// shown, and gives the time from which on rows are left.
+    ///
+    /// # Contract
+    /// Nothing was collected that is not committed; and rows of these times are never declared again.
+    ///
+    /// # Errors
+    /// [`StateError`] where the store cannot be read or written, or a row in it cannot be decoded.
+    pub fn take_before(
+        &mut self,
+        end: Option<i64>,
+        most: usize,
+        store: &Store,
+        visit: &mut dyn FnMut(i64, &K, &V),
+    ) -> Result<Option<i64>, StateError> {
+        let in_range = |time: i64| end.is_none_or(|end| time < end);
+        let mut times = self.times.keys().copied().take_while(|&time| in_range(time));
+        let Some(first_stored) = times.find(|&time| self.may_be_stored(time)) else {
+            self.take_at_hand(end, visit);
+            return Ok(None);
+        };
+        let (mut shown, mut last, mut left, mut outcome) = (0, None, None, Ok(()));
+        let upper = end.map(time_prefix);
+        store.scan(
+            self.table.state(),
+            &time_prefix(first_stored),
+            upper.as_deref(),
+            &mut |bytes, value| {
+                outcome = decode_row::<K>(store, &self.table, bytes).and_then(|(time, _)| {
+                    if shown >= most && last != Some(time) {
+                        left = Some(time);
+                        return Ok(());
+                    }
+                    (shown, last) = (shown + 1, Some(time));
+                    self.show_stored(bytes, value, store, &mut |key, value| visit(time, key, value))
+                });
+                if outcome.is_err() || left.is_some() {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            },
+        )?;
+        outcome?;
+        let end = left.or(end);
+        self.take_at_hand(end, visit);
+        let upper = end.map_or_else(|| vec![0xFF; size_of::<i64>() + 1], time_prefix);
+        let mut batch = ChangeBatch::new();
+        batch.delete_range(self.table.state(), &time_prefix(first_stored), &upper);
+        store.commit(&mut batch)?;
+        Ok(left)
+    }
+
+    /// Shows and forgets the rows before `end` that have cells; rows that the store has too were shown.
+    fn take_at_hand(&mut self, end: Option<i64>, visit: &mut dyn FnMut(i64, &K, &V)) {
+        let later = end.map_or_else(BTreeMap::new, |end| self.times.split_off(&end));
+        for (time, rows) in std::mem::replace(&mut self.times, later) {
+            for slot in rows.slots {
+                if let Some(cell) = self.table.cells.at(slot)
+                    && cell.status.is_at_hand()
+                    && cell.row.0 == time
+                    && !cell.ahead
+                {
+                    if let (Some(value), false) = (&cell.value, cell.stored) {
+                        visit(time, &cell.row.1, value);
+                    }
+                    self.table.cells.remove(slot);
+                }
+            }
+        }
+        self.table.forget_stale_changes();
     }
 
     fn note_change(&mut self, time: i64, slot: u32) {

@@ -16,7 +16,7 @@ use tidegate_state::batch::ChangeBatch;
 use tidegate_state::codec;
 use tidegate_state::error::{StateError, hex};
 use tidegate_state::key::StateKey;
-use tidegate_state::keyed::{AppendState, ListState, Scope, SharedTable, States};
+use tidegate_state::keyed::{AppendState, ListState, Scope, SharedTable, StateParts, States};
 use tidegate_state::row::{ByKey, ByTime, Layout};
 use tidegate_state::store::Store;
 use tidegate_state::strategy::ReadStrategy;
@@ -138,13 +138,13 @@ impl Subject {
             Kind::Appended => {
                 let mut states = States::new(Rc::clone(&store), "bench", strategy);
                 let list = states.append("appended")?;
-                let (scope, tables) = states.into_parts();
+                let StateParts { scope, tables, .. } = states.into_parts();
                 Rows::Appended { scope, list, tables }
             }
             Kind::Lists => {
                 let mut states = States::new(Rc::clone(&store), "bench", strategy);
                 let list = states.list("lists")?;
-                let (scope, tables) = states.into_parts();
+                let StateParts { scope, tables, .. } = states.into_parts();
                 Rows::Lists { scope, list, tables }
             }
             Kind::Ranges => {
